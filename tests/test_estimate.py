@@ -136,7 +136,7 @@ def test_a_pipeline_that_made_no_batch_meanwhile_keeps_steps_waiting(tmp_path: P
     taken = [event("Iterator::Root", 0, 0.1), event("Iterator::Root::Prefetch", 0.01, 0.09)]
     found = of(tmp_path, trace=profile(0, 1, ("tf_data_iterator_get_next", taken)))
     assert found.ledger.buckets_ps["input"] > 3 * PS_PER_S
-    assert any("each takes longer than a step" in text for text in found.rests_on)
+    assert any("a batch takes longer than a step" in text for text in found.rests_on)
     assert found.ranges["compute"].high_ps > 5 * PS_PER_S, "it may as well have kept up"
 
 

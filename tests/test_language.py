@@ -49,8 +49,11 @@ INSTEAD = {
     r"\bnever goes on\b": "never continues",
     r"\bfits? into memory\b": "fit in memory",
     r"\bon the console of the job\b": "on the job's console",
-    r"\bby the capture's clock\b": "as timed by the capture",
+    r"\bby the capture's clocks?\b": "as timed by the capture",
     r"\bonly less than\b": "less than",
+    r"\bat the (most|least)\b": "at most, at least",
+    r"\bit stood at\b": "it was at",
+    r"(?<![\d.,])1 (steps|epochs|batches|calls|hosts|workers|tasks|devices|records)\b": "1 step",
 }
 SENTENCE_END = (".", ":", "?", "!", "…")
 

@@ -74,7 +74,7 @@ def test_stragglers_in_turn_are_all_named(tmp_path: Path) -> None:
 def test_a_host_that_computes_longer_is_a_straggler_too(tmp_path: Path) -> None:
     slow = {"a": steadily(PUNCTUAL), "b": steadily(Way(compute_ms=40))}
     signals = cluster(tmp_path, slow)
-    assert "computes longer" in found(straggler.check(signals), "act").change.text
+    assert "computes for longer" in found(straggler.check(signals), "act").change.text
     assert judge(signals, ()).primary == "communication", "there is no such thing to act on"
 
 

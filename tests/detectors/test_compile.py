@@ -293,7 +293,7 @@ def test_graphs_built_outside_of_profiled_windows_count_by_the_clocks_of_the_cap
 
 def test_a_retrace_in_the_last_call_is_a_smaller_batch(tmp_path: Path) -> None:
     finding = found(retracing.check(retraced(tmp_path, (0, 9), 10)))
-    assert finding.title == "The last batch makes train_step() trace again"
+    assert finding.title == "The last batch causes train_step() to be traced again"
     assert "drop_remainder=True" in finding.change.after
 
 

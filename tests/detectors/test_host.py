@@ -150,10 +150,10 @@ def tensorflow_saves(number: int, at: float) -> Sequence[Event]:
 def test_ops_that_write_checkpoints_are_found(tmp_path: Path) -> None:
     signals = training(tmp_path, pause_ms=30, between=tensorflow_saves)
     finding = found(checkpoint_in_steps.check(signals), "act")
-    assert finding.title == "The model is saved 19 times in the epoch, 28.0 ms each"
+    assert finding.title == "The model is saved 19 times in the epoch, 28.0 ms each time"
     part = replace(signals, host=replace(signals.host, covered_ps=signals.window_ps // 2))
     title = found(checkpoint_in_steps.check(part)).title
-    assert title == "The model is saved 19 times in the part that was profiled, 28.0 ms each"
+    assert title == "The model is saved 19 times in the part that was profiled, 28.0 ms each time"
     assert finding.confidence > 0.8
 
 
@@ -349,7 +349,7 @@ def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> No
     finding = found(little_was_traced.check(part), "note")
     assert finding.title == "Only 3% of the epoch was traced"
     assert "profiler.experimental" in finding.change.after
-    assert "is estimated; only a profile can decide" in finding.explanation
+    assert "is estimated; only a profile can show it" in finding.explanation
     assert part.estimate is not None
     assert finding.lost_ps == part.estimate.ledger.buckets_ps["unknown"], "what is left unknown"
     assert no_trace.check(part) is None

@@ -149,7 +149,7 @@ def test_a_hole_in_the_numbers_of_the_workers_is_a_missing_worker(tmp_path: Path
 def test_collectives_say_how_many_hosts_there_are(tmp_path: Path) -> None:
     job = {name: steadily(PUNCTUAL) for name in ("a", "b")}
     finding = found(host_missing.check(clusters.signals_for(tmp_path, job, group_size=4)), "note")
-    assert finding.title.startswith("2 of 4 hosts was not seen")
+    assert finding.title.startswith("2 of 4 hosts were not seen")
     assert host_missing.check(clusters.signals_for(tmp_path, job, group_size=2)) is None
 
 
@@ -276,7 +276,7 @@ def test_the_same_task_twice() -> None:
 def test_workers_that_disagree_about_the_size() -> None:
     finding = faulty(worker(0, workers=2), worker(1, workers=3))
     assert finding.title == "The workers disagree about the size of the cluster"
-    assert "worker 0 knows 2 and worker 1 knows 3" in finding.explanation
+    assert "worker 0 lists 2 tasks and worker 1 lists 3 tasks" in finding.explanation
 
 
 def test_a_task_that_is_not_in_the_list() -> None:

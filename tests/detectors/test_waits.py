@@ -84,7 +84,7 @@ def test_a_library_that_sleeps_and_looks_again_is_stuck(tmp_path: Path) -> None:
         return thread(*IN_A_CALLBACK, main=True, wait="clock_nanosleep", turns=10 * idle)
 
     verdict = judged(write.read(tmp_path, before() + stall(locked)))[2]
-    assert verdict.status == "stuck" and "in the call of that line" in verdict.sentence
+    assert verdict.status == "stuck" and "inside the call on that line" in verdict.sentence
 
 
 def test_a_process_that_is_waited_for_and_computes_is_slow(tmp_path: Path) -> None:

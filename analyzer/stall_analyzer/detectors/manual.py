@@ -63,7 +63,7 @@ def page(wanted: str) -> Page:
         if key in (candidate.id.lower(), candidate.name):
             return candidate
     raise UsageError(
-        f"there is no finding {wanted}{_perhaps(key, every)}; --list-findings names them all"
+        f"there is no finding {wanted}{_perhaps(key, every)}; --list-findings lists them all"
     )
 
 

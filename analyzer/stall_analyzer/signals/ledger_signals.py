@@ -1,4 +1,4 @@
-"""The time of a run by its ledger: sums, parts of steps and spans, and the stretches to show."""
+"""Where a run's time went, by its ledger: sums, times in steps and spans, stretches to show."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from stall_analyzer.model.timeline import Step, Timeline, starts_and_ends
 from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.input.input_pipeline import Spans
 
-# A cause comes again if less than this share of it is of the first epoch alone.
+# A cause comes again if less than this share of its time is one-time.
 MOST = 0.5
 EVIDENCE_MOST = 8  # intervals shown with a finding; the longest ones
 
 
 @dataclass(frozen=True)
 class LedgerSignals:
-    """`host` is the one whose ledger stands for the run."""
+    """`host` is the one whose ledger represents the run."""
 
     timeline: Timeline
     hosts: tuple[HostLedger, ...]
@@ -47,14 +47,14 @@ class LedgerSignals:
         return self.host.ledger.buckets_ps
 
     def comes_again(self, cause: str) -> bool:
-        """Whether most of a cause is lost in every epoch."""
+        """Whether most of the time lost to a cause is lost in every epoch."""
         ledger = self.host.ledger
         mine = ledger.cause == code(cause)
         once = ledger.lengths_ps[mine & ledger.one_time].sum()
         return bool(once < MOST * self.causes_ps[cause])
 
     def share(self, ps: int) -> float:
-        """Of the window."""
+        """The share of the window."""
         return ps / self.window_ps if self.window_ps else 0.0
 
     def with_share(self, ps: int) -> str:
@@ -78,7 +78,7 @@ class LedgerSignals:
         return tuple(step for step in self.timeline.steps if step.phase == "training")
 
     def per_step_ps(self, *causes: str) -> Int64s:
-        """How much of the causes lies in each training step."""
+        """How much time of these causes lies in each training step."""
         return self.time_of(*starts_and_ends(self.training_steps), *causes)
 
     def step_periods(self) -> tuple[Int64s, Int64s]:
@@ -87,22 +87,22 @@ class LedgerSignals:
         return np.concatenate([start[:1], end[:-1]]), end
 
     def time_of(self, start: Int64s, end: Int64s, *causes: str) -> Int64s:
-        """How much of the causes lies in each interval."""
+        """How much time of these causes lies in each interval."""
         return time_in(self._tiling, start, end, codes(*causes))
 
     def time_of_buckets(self, spans: Spans, *buckets: str) -> int:
-        """How much of the buckets lies in the spans."""
+        """How much time of these buckets lies in the spans."""
         causes = np.concatenate([codes_of_bucket(bucket) for bucket in buckets])
         return int(time_in(self._tiling, *spans, causes).sum())
 
     def one_time_in(self, spans: Spans) -> int:
-        """How much of the spans will not come again."""
+        """How much of the time in the spans will not come again."""
         ledger = self.host.ledger
         once = Tiling(ledger.bounds_ps, ledger.one_time.astype(np.int64))
         return int(time_in(once, *spans, np.array([1])).sum())
 
     def intervals_of(self, *causes: str) -> tuple[Int64s, Int64s]:
-        """When the causes held, in window time."""
+        """When these causes applied, in window time."""
         ledger = self.host.ledger
         mine = among(ledger.cause, codes(*causes))
         return ledger.bounds_ps[:-1][mine], ledger.bounds_ps[1:][mine]

@@ -1,8 +1,8 @@
 """The profiled steps of a sampled epoch, as if they were an epoch of their own.
 
-Detectors ask what share of the epoch something costs. Of an epoch that was only sampled, the ledger
-knows a small part, and every cost that comes with each step seems small. So they look at the
-profiled stretches alone, put end to end; what they find is then scaled to all the steps.
+Detectors ask what share of the epoch something costs. If the epoch was only sampled, the ledger
+knows a small part of it, and every cost that comes with each step seems small. So detectors look
+only at the profiled stretches, put end to end; what they find is then scaled to all the steps.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from stall_analyzer.signals.signals import Signals
 
 @dataclass(frozen=True)
 class _Stretch:
-    """A profiled stretch, put behind the ones before it."""
+    """A profiled stretch, moved to follow the one before it."""
 
     start_ps: int  # in the window
     end_ps: int
@@ -36,7 +36,7 @@ class _Stretch:
 
 
 def profiled_alone(signals: Signals, estimate: Estimate) -> Signals:
-    """Signals of the profiled stretches; only what the profiler saw is right in them."""
+    """Signals of the profiled stretches; in them, only what the profiler saw is right."""
     stretches = _put_end_to_end(estimate)
     window = Window(0, estimate.profiled_ps, "profiled steps", "profiled steps")
     timeline = Timeline(
@@ -54,7 +54,7 @@ def profiled_alone(signals: Signals, estimate: Estimate) -> Signals:
 def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Finding:
     """What the profiled steps show, scaled to all steps of the epoch.
 
-    Never more than the buckets that it blames may hold, nor than a later epoch takes.
+    Never more than the buckets that it blames can hold, nor more than a later epoch takes.
     """
 
     times = estimate.times_of(finding.blames)

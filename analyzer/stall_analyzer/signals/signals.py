@@ -92,13 +92,13 @@ class Signals(LedgerSignals):
     """One run."""
 
     def on(self, host: str) -> Signals:
-        """The same run with another host to stand for it."""
+        """The same run, represented by another host."""
         chosen = next(entry for entry in self.hosts if entry.host == host)
         return Signals(self.timeline, self.hosts, chosen)
 
     @cached_property
     def sample(self) -> Estimate | None:
-        """The estimate, where profiled steps lie all through the epoch."""
+        """The estimate, where profiled steps are spread throughout the epoch."""
         return sample_of(self.timeline, self.host)
 
     @cached_property
@@ -109,14 +109,14 @@ class Signals(LedgerSignals):
 
     @cached_property
     def profiled_part(self) -> Estimate | None:
-        """What was profiled of the epoch, where detectors must look at that alone."""
+        """The profiled part of the epoch, where detectors must look only at that."""
         if self.estimate is None:
             return booked_sample(self.timeline, self.host)
         return self.estimate if self.estimate.stretches_ps else None
 
     @property
     def likely_ledger(self) -> Ledger:
-        """For its sums: the exact one or, where not all was traced, the estimate."""
+        """The ledger for sums: the exact one or, where not all was traced, the estimate."""
         return self.estimate.ledger if self.estimate is not None else self.host.ledger
 
     # ------------------------------------------------------------ what was traced and logged
@@ -144,7 +144,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def origin(self) -> Origin | None:
-        """Where the first NaN or infinity was made that mattered."""
+        """Where the first NaN or infinity that mattered was produced."""
         return origin_of(self.dump) if self.dump is not None else None
 
     @cached_property
@@ -167,7 +167,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def device_activity(self) -> tuple[DeviceActivity, ...]:
-        """Of each device that was traced."""
+        """What each device that was traced did."""
         return device_activity(self.traces)
 
     @cached_property
@@ -178,7 +178,7 @@ class Signals(LedgerSignals):
     def input_culprit(self) -> Culprit | None:
         """What training waits for in every epoch, where one reason explains most of it.
 
-        A pipeline that is fast enough, and only does not work ahead, has no culprit.
+        A pipeline that is fast enough but does not work ahead has no culprit.
         """
         culprit = culprit_of(self.pipeline, self.intervals_of("input.wait"))
         if culprit is None and self.causes_ps["input.contention"]:
@@ -189,12 +189,13 @@ class Signals(LedgerSignals):
         return culprit if hidden < MOST * self.causes_ps["input.wait"] else None
 
     def produce_ps(self, through: Stage | None = None) -> int:
-        """What the batches of one call take to be produced."""
+        """How long it takes to produce the batches of one call."""
         batches = (self.keras and self.keras.steps_per_execution) or 1
         return batches * self.pipeline.produce_ps(through)
 
     def hidden_if_ahead_ps(self, produce_ps: int) -> int:
-        """How much less would be waited if each call's data took `produce_ps`, beside the steps."""
+        """How much shorter the waits would be if each call's data took `produce_ps` to produce, in
+        the background."""
         start, end = self.step_periods()
         waits = self.time_of(start, end, "input.wait")
         left = np.maximum(produce_ps - (end - start - waits), 0)
@@ -202,7 +203,7 @@ class Signals(LedgerSignals):
 
     def hidden_if_far_ahead_ps(self, produce_ps: int) -> int:
         """The same with room for any number of batches: while the first step is compiled, many of
-        them are produced. Then training waits only for what production as a whole is late."""
+        them are produced. Then training waits only if production as a whole falls behind."""
         start, end = self.step_periods()
         waits = self.time_of(start, end, "input.wait")
         busy_before = np.cumsum(end - start - waits) - (end - start - waits)
@@ -241,12 +242,12 @@ class Signals(LedgerSignals):
 
     @cached_property
     def roofline(self) -> Roofline:
-        """How much of the device's work goes at the speed of its memory."""
+        """How much of the device's work runs at the speed of its memory."""
         return roofline(self.traces)
 
     @cached_property
     def lateness(self) -> Lateness:
-        """Who made whom wait, of all hosts and not only of `host`."""
+        """Who made whom wait, among all hosts."""
         return lateness_of(self.timeline, self.hosts)
 
     @cached_property
@@ -260,7 +261,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def covered_by_all_ps(self) -> int:
-        """How long all of them were recorded together: only there can be told who waits."""
+        """How long all of them were recorded together: only that time shows who waits."""
         return covered_by_all_ps(self.recorded_spans)
 
     @cached_property
@@ -274,13 +275,13 @@ class Signals(LedgerSignals):
 
     @property
     def capture(self) -> Capture | None:
-        """Of the process whose ledger stands for the run."""
+        """The capture of the process whose ledger represents the run."""
         captures = self.events.captures if self.events is not None else ()
         mine = [capture for capture in captures if capture.trace_name == self.host.host]
         return next(iter((*mine, *captures)), None)
 
     def captured_in_window(self, tag: str) -> Series | None:
-        """A scalar of the capture, as far as it was written in the first epoch."""
+        """The part of a captured scalar that was written in the first epoch."""
         series = self.capture.series.get(tag.removeprefix(Tag.ALL)) if self.capture else None
         zero_ns = self.timeline.window.start_unix_ns
         if series is None or zero_ns is None:
@@ -301,7 +302,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def stall(self) -> Stall | None:
-        """What the run's last time without progress was, if it ends with one."""
+        """The time without progress that the run ends with, if it does."""
         if self.events is None or not self.events.captures:
             return None
         from stall_analyzer.signals.ending.stalled import stall_of_run  # noqa: PLC0415  few need it
@@ -328,12 +329,12 @@ class Signals(LedgerSignals):
 
     @property
     def books(self) -> Books | None:
-        """Of the capture, over its whole training."""
+        """The capture's books, over its whole training."""
         return books_of(self.events, self.host.host)
 
     @cached_property
     def booked_costs(self) -> tuple[BookedCost, ...]:
-        """What the capture's books say by name; costliest first."""
+        """What the capture's books say, by name; costliest first."""
         return booked_costs(self.books, self.timeline.window)
 
     @cached_property
@@ -346,14 +347,14 @@ class Signals(LedgerSignals):
 
     @cached_property
     def code_lines(self) -> tuple[CodeLine, ...]:
-        """Of the user's own, with what they cost in the first epoch, costliest first."""
+        """Lines of the user's own code and what they cost in the first epoch, costliest first."""
         stacks = self.capture.stacks if self.capture is not None else None
         return code_lines(self.code_stacks, stacks.source if stacks is not None else {})
 
     @cached_property
     def code_stacks(self) -> tuple[CodeStack, ...]:
-        """All Python that was seen to run, costliest first. Not where training never continues: the
-        samples end long before that wait does."""
+        """All Python that was seen running, costliest first, except where training never continues:
+        the samples end long before that wait does."""
         contention_ps, stall = self.causes_ps["input.contention"], self.stall
         stacks = code_stacks(self.capture, self.timeline.window, contention_ps)
         return tuple(s for s in stacks if stall is None or not stall.stands_at(s.frames))
@@ -386,7 +387,7 @@ class Signals(LedgerSignals):
 
     @cached_property
     def learned_nothing(self) -> bool:
-        """Whether the loss agrees with whoever suspects so."""
+        """Whether the loss confirms that nothing was learned."""
         return has_learned_nothing(self.learning)
 
     @cached_property
@@ -395,6 +396,6 @@ class Signals(LedgerSignals):
 
     @property
     def why_weights_survived(self) -> str:
-        """A loss that was not a number; empty where nothing says so."""
+        """What shows that they survived a loss that was not a number; empty where nothing does."""
         skips_updates = self.causes_ps["numerics.skipped_update"] > 0
         return self.learning.why_weights_survived(skips_updates)

@@ -95,7 +95,8 @@ def _severity(signals: Signals, severity: Severity, each_ps: int) -> Severity:
 def _why(signals: Signals, uneven: bool) -> str:
     if signals.lateness.meetings:
         seen, size = len(signals.hosts), signals.cluster.size
-        rest = "" if seen >= size else f", or one of the {size - seen} that were not recorded"
+        rest = f", or one of the {size - seen} that were not recorded" if size > seen else ""
+        rest = ", or the one that was not recorded" if size - seen == 1 else rest
         return f"None of the {seen} recorded hosts was late, so it is the network{rest}."
     if uneven:
         return (

@@ -53,7 +53,7 @@ def check(signals: Signals) -> Finding | None:
         severity="act",
         title=f"{first.name} ended first{when}; the others could not continue",
         explanation=(
-            f"{first.how} {first.others} The others kept going for "
+            f"{first.how} {first.others} The rest kept going for "
             f"{seconds(first.others_waited_ps)} after its last sign of "
             f"life.{_until_then(first, signals)}"
         ),

@@ -29,10 +29,13 @@ from __future__ import annotations
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import listed, seconds
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST504"
 BUCKET = "communication"
+
+UNNAMED = pattern(r"(\d+) (of|more)\b")
 
 
 def check(signals: Signals) -> Finding | None:
@@ -53,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="note",
         title=f"{_named(absent)} not seen, so it may be the one that holds up the others"
-        if len(absent) == 1
+        if _is_one(absent)
         else f"{_named(absent)} not seen, and may be those that hold up the others",
         explanation=" ".join(filter(None, said)),
         change=Change(
@@ -66,7 +69,7 @@ def check(signals: Signals) -> Finding | None:
 def _never_joined(signals: Signals) -> Finding:
     cluster = signals.cluster
     waited = cluster.others_waited_ps
-    alone = len(cluster.missing) == 1
+    alone = _is_one(cluster.missing)
     joined = f"{'has' if alone else 'have'} not joined yet"
     if cluster.in_vain:
         joined = "never joined, so the others could not begin"
@@ -75,14 +78,13 @@ def _never_joined(signals: Signals) -> Finding:
         severity="act" if cluster.in_vain else "note",
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(
-            f"{cluster.size_source} names {cluster.size} workers. {_named(cluster.missing)} never "
-            f"heard from, and the other {'worker' if others == 1 else others} ran no step in "
-            f"{seconds(waited)} of records."
+            f"According to {cluster.size_source}, there are {cluster.size} workers. "
+            f"{_named(cluster.missing)} never heard from, and the other "
+            f"{'worker' if others == 1 else others} ran no step in {seconds(waited)} of records."
         ),
         change=Change(
             f"Start {listed(cluster.missing)}, or take {'it' if alone else 'them'} out of "
-            f"TF_CONFIG on all the others. "
-            f"Make sure that every worker can reach the others' ports.",
+            f"TF_CONFIG on all the others. All workers must be able to reach each other's ports.",
             "",
             'os.environ["TF_CONFIG"] = json.dumps(\n'
             '    {"cluster": {"worker": ["host0:2222", "host1:2222"]},\n'
@@ -96,4 +98,10 @@ def _never_joined(signals: Signals) -> Finding:
 
 
 def _named(absent: tuple[str, ...]) -> str:
-    return f"{listed(absent)} {'was' if len(absent) == 1 else 'were'}"
+    return f"{listed(absent)} {'was' if _is_one(absent) else 'were'}"
+
+
+def _is_one(absent: tuple[str, ...]) -> bool:
+    """An entry may stand for several hosts without a name: `2 of 4 hosts`."""
+    several = UNNAMED.match(absent[0])
+    return len(absent) == 1 and (several is None or several[1] == "1")

@@ -62,7 +62,8 @@ def check(signals: Signals) -> Finding | None:
             f"{signals.with_share(lost)}."
         ),
         change=Change(
-            f"Find out why {slow.name} is slow: another job, heat, power, the slot, the card.",
+            f"Find out why {slow.name} is slow: it may be another job, heat, power, the slot or "
+            f"the card itself.",
             "",
             "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE",
         ),

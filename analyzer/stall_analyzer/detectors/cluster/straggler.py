@@ -73,8 +73,8 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
     ),
     "compute": (
-        "{host} computes longer than the others: look for a slower machine, another program on it, "
-        "or a larger share of each batch.",
+        "{host} computes for longer than the others: look for a slower machine, another program on "
+        "it, or a larger share of each batch.",
         "",
         "",
     ),

@@ -64,8 +64,8 @@ def check(signals: Signals) -> Finding | None:
         title="TensorFlow was not built for this GPU: the driver compiles every kernel first"
         + (f" (compute capability {which})" if which else ""),
         explanation=(
-            f"{said}{built}{after} It happens once per machine, unless the driver's cache is lost "
-            "or too small, as in a new container."
+            f"{said}{built}{after} Compiling happens once per machine, unless the driver's cache "
+            "is lost or too small, as in a new container."
         ).strip(),
         change=Change(
             "Install a TensorFlow that was built for this GPU, or keep the driver's cache.",

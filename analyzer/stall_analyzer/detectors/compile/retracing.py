@@ -205,7 +205,7 @@ def _gain(lost: int, retraces: int, anew: bool, last: bool) -> Gain:
 
 def _title(function: FunctionSignals, last: bool) -> str:
     if last:
-        return f"The last batch makes {function.words} trace again"
+        return f"The last batch causes {function.words} to be traced again"
     times = len(function.retraces)
     often = "once" if times == 1 else f"{times} times"
     return f"{function.opening} is traced again {often} in {function.calls} calls"

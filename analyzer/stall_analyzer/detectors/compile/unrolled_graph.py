@@ -115,7 +115,7 @@ def _change(signals: Signals, function: FunctionSignals) -> Change:
     return Change(
         "Do all iterations at once on one larger tensor, or let the loop run in the graph "
         "(tf.map_fn, tf.scan, tf.while_loop). To accumulate gradients over parts of a batch, give "
-        "fit the small batches and the optimizer gradient_accumulation_steps.",
+        "fit the small batches and set gradient_accumulation_steps in the optimizer.",
         "total = 0.0\nfor part in parts:\n    total += f(part)",
         "total = tf.reduce_sum(tf.map_fn(f, tf.stack(parts)))\n# or, to accumulate gradients\n"
         "keras.optimizers.Adam(gradient_accumulation_steps=n)",

@@ -38,10 +38,10 @@ Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report
 names the lines and says what to do in either case. A wait in C code has no frame of its own; where
 the kernel does not say what the threads are waiting in, it looks the same as a sleep. Waiting for a
-device that hangs looks like any other wait inside TensorFlow. Who holds a lock is known of an
-RLock, and of a lock that the code is inside of, by `with` or by `try` and `finally`. Without a
-capture, a healthy first epoch shows nothing until its end (unless update_freq="batch"), and a log
-directory cannot say whether its process is still running.
+device that hangs looks like any other wait inside TensorFlow. Who holds a lock is known
+only for an RLock, and for a lock that is held in a `with` statement or a `try` with a `finally`.
+Without a capture, a healthy first epoch shows nothing until its end (unless update_freq="batch"),
+and a log directory cannot say whether its process is still running.
 """
 
 from __future__ import annotations

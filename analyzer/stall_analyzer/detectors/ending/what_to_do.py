@@ -155,8 +155,8 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "replaced": Change(
         "Find out why its workers end: their errors are in the program's output. The pool keeps "
-        "starting new ones in their place. Their initializer may fail, or an import; with 'spawn' "
-        "they import the script itself, which must then start nothing.",
+        "starting new ones in their place. Their initializer may fail, or an import; with 'spawn', "
+        "they also import the script itself, which must not start anything then.",
         "pool = Pool(8, initializer=init)",
         'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
     ),
@@ -181,7 +181,7 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "deadlock": Change(
         "Acquire these locks in the same order in all threads, or hold only one of them at a time. "
-        "A timeout turns what is left of it into an error.",
+        "A timeout turns any deadlock that remains into an error.",
         "with file:\n    with numbers:  # elsewhere: with numbers: with file:",
         "with numbers:\n    with file:  # everywhere",
     ),

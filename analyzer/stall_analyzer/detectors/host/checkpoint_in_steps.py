@@ -64,7 +64,7 @@ def _booked(signals: Signals) -> Finding | None:
     gain = partly(lost, 0.8 * (count - 1) / count, 1.0)
     return Finding(
         severity=severity,
-        title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each",
+        title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each time",
         explanation=(
             f"The capture timed it: {signals.with_share(lost)} in which the training thread did "
             f"nothing else."
@@ -101,7 +101,7 @@ def _traced(signals: Signals) -> Finding | None:
     gain = at_pace_of_input(signals, partly(lost, 0.8 * kept, 1.0) + warmer)
     return Finding(
         severity=severity,
-        title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each",
+        title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each time",
         explanation=(
             f"Between {len(signals.training_steps)} steps, the training thread saved the model "
             f"{len(saves)} times, which took {signals.with_share(lost)}. {sign}"

@@ -42,7 +42,7 @@ LARGEST_SHARE = 0.5  # of the idle time: from here on, the host's own work is th
 AT_WORK = frozenset({"compute.device", "communication.collective", "memory.transfer",
                      "input.host_to_device_copy"})  # fmt: skip
 REASONS = {
-    "input": "waiting for input", "host": "Python and starting ops", "compile": "compiling",
+    "input": "waiting for input", "host": "Python and op launches", "compile": "compiling",
     "memory": "waiting for memory", "communication": "waiting for other hosts",
 }  # fmt: skip
 

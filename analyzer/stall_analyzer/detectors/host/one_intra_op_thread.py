@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
             + (
                 "the program has set the number of intra-op threads to 1."
                 if pools.is_setting
-                else "only one intra-op thread was ever at work, so their number was set to 1."
+                else "only one intra-op thread was ever at work, so the number must be set to 1."
             )
         ),
         change=Change(

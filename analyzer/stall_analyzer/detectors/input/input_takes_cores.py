@@ -91,7 +91,7 @@ def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
     ways = ["store the images at the size the model uses"] if decoding else []
     ways += ["give input fewer threads"] if in_time else []
     if stage is None or is_stored(pipeline, stage):
-        text = ", or ".join(ways or ["do less in it"])
+        text = ", or ".join(ways or ["do less work in it"])
         return Change(f"Make input cheaper: {text}.", "", _FEWER_THREADS if in_time else "")
     cache, turns = cache_call(signals)
     before, after = cached_code(pipeline, stage, cache)

@@ -38,7 +38,7 @@ def check(signals: Signals) -> Finding | None:
         title="cache() was not read to its end, so nothing was cached",
         explanation=f"{quoted(warning)} What had been cached is discarded.",
         change=Change(
-            "Take the elements before they are cached.",
+            "Call take() before cache().",
             "data = data.cache().take(count)",
             "data = data.take(count).cache()",
         ),

@@ -63,7 +63,9 @@ def check(signals: Signals) -> Finding | None:
     # Work that is not done takes no cores from training either.
     beside = faster_beside_input(signals, in_python=False) if undone else Gain()
     gain = partly(saved, SURE_SHARE, 1.0) + beside
-    when = "once" if not again else "in each epoch, because a new iterator begins with an empty one"
+    when = (
+        "once" if not again else "in each epoch, because a new iterator begins with an empty buffer"
+    )
     return Finding(
         severity="note" if held else severity,
         title=f"{call} took {seconds(lost)} to fill before the first step",

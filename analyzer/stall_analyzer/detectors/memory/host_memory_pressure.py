@@ -46,7 +46,7 @@ BUCKET = "memory"
 SWAPPED_BYTES = 64_000_000
 # Beyond this share, the next large request takes what is left.
 FULL_SHARE = 0.95
-# Of the time that threads waited: it may have held up training not at all, or all the time.
+# Of the time that threads waited: training may have been held up by none of it, or by all of it.
 LEAST_SAVED, MOST_SAVED = 0.0, 1.0
 
 

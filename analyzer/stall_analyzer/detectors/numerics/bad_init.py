@@ -92,8 +92,8 @@ def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
     return Finding(
         _severity(layers, in_vain),
         f"The biases of {layer.name}, which has relu, start at {layer.bias.constant:.3g}",
-        f"A unit fires only where its inputs make up for that. One that never fires has no "
-        f"gradient and never will.{_and_so(in_vain)}",
+        f"A unit fires only where its inputs make up for that. One that never fires gets no "
+        f"gradient, so it never will.{_and_so(in_vain)}",
         _default(layer, "bias_initializer", "zeros"),
         confidence=0.85 if in_vain else 0.5,
     )

@@ -203,7 +203,7 @@ def _of_histograms(signals: Signals) -> Finding | None:
     histograms = signals.histograms
     for tag, sums in sorted(histograms.zero_activations.items()):
         if sums.zero_run >= LEAST_HISTOGRAMS:
-            often = _often(sums.zero_run, sums.records).replace("ran", "was logged")
+            often = _often(sums.zero_run, sums.records, "records")
             return Finding(
                 "consider",
                 f"All activations of {tag} are zero",
@@ -237,14 +237,12 @@ def _named(layers: Sequence[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def _often(run: int, records: int) -> str:
-    if run == records:
-        return f"all {records:,} times that it ran"
-    return f"the last {run:,} of {records:,} times that it ran"
+def _often(run: int, count: int, what: str = "executions") -> str:
+    return f"all {count:,} {what}" if run == count else f"the last {run:,} of {count:,} {what}"
 
 
 def _stands_still(signals: Signals, steps: int) -> bool:
-    """Has the loss stayed the same over the last so many steps?"""
+    """Has the loss stayed the same over the last `steps` steps?"""
     trend = trend_of(signals.learning.steps.value[-steps:])
     if trend is None or trend.count < FLAT_LEAST_STEPS:
         return False

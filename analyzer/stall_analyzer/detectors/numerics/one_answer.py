@@ -63,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
     if never is not None:
         return _finding(
             f"{never} is 0 at the end: one class is never recognized",
-            f"In the last {LEAST_EPOCHS} epochs {never} was 0. The model has learned to ignore "
+            f"In the last {LEAST_EPOCHS} epochs, {never} was 0. The model has learned to ignore "
             f"that class{_although(learning)}.",
         )
     same = next(_always_the_same(learning), None)
@@ -72,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
     name, accuracy = same
     return _finding(
         f"{name} is {accuracy:.4g} epoch after epoch: the model gives one answer",
-        f"In the last {LEAST_EPOCHS} epochs {name} was the same to the last digit. A model that "
+        f"In the last {LEAST_EPOCHS} epochs, {name} was the same to the last digit. A model that "
         f"looks at its inputs changes some of its answers in every epoch{_although(learning)}.",
     )
 
@@ -89,7 +89,7 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
                 f"targets, which means nothing. In a classification, even a guess is right now "
                 f"and then, so the loss looks at something other than the "
                 f"metric{_although(learning)}: perhaps a mask is inverted, or the labels have "
-                f"another form.",
+                f"a different form.",
                 "note",
             )
     return None

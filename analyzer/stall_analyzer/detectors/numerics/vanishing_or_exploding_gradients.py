@@ -162,7 +162,7 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
             f"the norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
         )
-        return _BadGradients(True, text, f"{layer} and what comes before it do not learn", 0.9)
+        return _BadGradients(True, text, f"{layer} and the layers before it do not learn", 0.9)
     return None
 
 
@@ -183,13 +183,13 @@ def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     first, usual = float(median(values[:LEAST_RECORDS])), float(median(values))
     if "update" in tag.lower():
         if max(first, usual) < STILL_RATIO:
-            return _BadGradients(True, f"updates are {usual:.1e} of the weights ({tag})")
+            return _BadGradients(True, f"updates are only {usual:.1e} of the weights ({tag})")
     elif "zero" in tag.lower():
         if min(first, usual) >= ZERO_SHARE:
             return _BadGradients(True, f"{usual:.1%} of the gradients are zero ({tag})")
     elif "norm" in tag.lower():
         if max(first, usual) < VANISHED_NORM:
-            text = f"the gradient's norm is {usual:.1e}, from the start ({tag})"
+            text = f"the gradient's norm has been {usual:.1e} from the start ({tag})"
             return _BadGradients(True, text)
         last = float(median(values[-LEAST_RECORDS:]))
         if first > 0 and (not np.isfinite(last) or last > EXPLODES * first):

@@ -130,7 +130,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if activation in ("relu", "tanh"):
         what = "raw outputs of any size" if settings.from_logits else "probabilities"
         return Mismatch(
-            f"{loss} comes after {activation} in {layer}",
+            f"{loss} does not fit {activation} in {layer}",
             f"The loss expects {what}; {activation} cuts off part of them, and where it does, "
             f"there is no gradient.",
             Change("Remove the activation from the last layer.", _loss(loss), _logits(loss)),
@@ -161,7 +161,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     else:
         return None
     return Mismatch(
-        f"{loss} comes after {activation} in {layer}",
+        f"{loss} does not fit {activation} in {layer}",
         f"{activation} goes with {right}. {luck} The outputs are not the probabilities that the "
         "loss works with.",
         Change(f"If {activation} is intended, use {right}.", _loss(loss), _loss(right)),

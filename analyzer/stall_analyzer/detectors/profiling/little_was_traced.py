@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
     known = "is not known"
     if signals.estimate is not None:
-        known = "is estimated; only a profile can decide"
+        known = "is estimated; only a profile can show it"
     return Finding(
         severity="note",
         title=f"{_share(signals)} of the epoch was traced",

@@ -8,7 +8,7 @@ from itertools import combinations
 
 from stall_analyzer.model.cluster import SettingsFault
 from stall_analyzer.model.event_log import Capture
-from stall_analyzer.model.format import listed
+from stall_analyzer.model.format import counted, listed
 
 LOOPBACK = ("localhost", "127.", "[::1]", "::1", "0.0.0.0")
 
@@ -46,7 +46,7 @@ def _different_sizes(captures: Sequence[Capture]) -> SettingsFault | None:
     }
     if len(set(sizes.values())) < 2:
         return None
-    said = listed([f"{name} knows {size}" for name, size in sizes.items()])
+    said = listed([f"{name} lists {counted(size, 'task')}" for name, size in sizes.items()])
     return SettingsFault(
         "The workers disagree about the size of the cluster",
         f"{said}. Collectives of different sizes never match.",
@@ -60,8 +60,8 @@ def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
         if task is not None and task.index >= known:
             return SettingsFault(
                 f"There is no {task} in the cluster",
-                f"TF_CONFIG of {capture.environment.host} makes it {task}, but lists {known} "
-                f"tasks of that type; their indices start at 0.",
+                f"TF_CONFIG of {capture.environment.host} makes it {task}, but lists only "
+                f"{counted(known, 'task')} of that type; indices start at 0.",
             )
     return None
 

@@ -9,11 +9,11 @@ from stall_analyzer.model.cluster import EndedFirst, Member
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 
-# A capture writes every second, and every half minute behind a URL.
+# A capture writes every second, or every half minute to a URL.
 SILENT_NS = 60_000_000_000
 # A profiler that was merely stopped a little sooner proves nothing.
 STOPPED_SOONER_PS = 2 * PS_PER_S
-USUAL_STEPS = 2  # that may still begin after the last sign of a host
+USUAL_STEPS = 2  # how many steps may still begin after the last sign of a host
 
 
 def ended_first(timeline: Timeline, members: Sequence[Member]) -> EndedFirst | None:
@@ -26,7 +26,7 @@ def _by_captures(timeline: Timeline, captured: Sequence[Member]) -> EndedFirst |
     theirs continue."""
     by_task = {member.task: member for member in captured if member.task is not None}
     blamed = {member.blames for member in captured if member.blames is not None}
-    # Errors spread from one to the next: the first one blames no other.
+    # Errors spread from one worker to the next: the first one blames no other.
     suspects = [t for t in blamed if t not in by_task or by_task[t].blames is None] or [
         member.task
         for member in captured
@@ -47,7 +47,7 @@ def _told(
     timeline: Timeline, task: Task, first: Member | None, others: Sequence[Member]
 ) -> EndedFirst:
     if first is not None:
-        # It was there while the others still made steps.
+        # It was still there while the others finished steps.
         at_ns = max([first.last_ns, *(o.last_step_ns for o in others if o.last_step_ns)])
     else:
         at_ns = min(other.first_ns for other in others)
@@ -77,7 +77,7 @@ def _told(
 
 
 def _by_traces(timeline: Timeline) -> EndedFirst | None:
-    """A host whose trace ends before the others', which begin no further step from then on."""
+    """A host whose trace ends before those of the others, which then start no further step."""
     hosts = dict.fromkeys(a.host for a in timeline.traces)
     ends = {h: max(a.covered_ps[1] for a in timeline.traces if a.host == h) for h in hosts}
     first = min(ends, key=lambda host: ends[host], default="")

@@ -1,4 +1,4 @@
-"""Meetings of hosts, one after another: which came last, what that cost, and what it was doing.
+"""Meetings of hosts, one after another: who came last, what that cost, and what it was doing.
 
 Between two meetings each host works independently, and all start together. So what the last one did
 for longer than the others, cause by cause, adds up to the time that they waited.
@@ -25,10 +25,10 @@ class Gatherings:
     hosts: tuple[str, ...]
     last: Int64s  # of each gathering, who came last: an index into `hosts`
     cost_ps: Int64s  # how long the others waited for it, on average
-    start_ps: Int64s  # when they were there, on average, and when it came
+    start_ps: Int64s  # when the others arrived, on average, and when the last one did
     end_ps: Int64s
     waited_ps: Int64s  # [gathering, host]: how long each waited; NEVER where it took no part
-    beyond_ps: Float64s  # [gathering, cause]: what the last did longer than the others on average
+    beyond_ps: Float64s  # [gathering, cause]: how much longer the last took than the others
 
     def __len__(self) -> int:
         return len(self.last)
@@ -64,8 +64,8 @@ def gatherings_of(meetings: Meetings, ledgers: Sequence[HostLedger]) -> Gatherin
 
 
 def _numbers(meetings: Meetings) -> Int64s:
-    """The gathering of each meeting. One that begins on some host while that host is still in an
-    earlier one belongs to it."""
+    """The gathering of each meeting. A meeting that begins on a host that is still in an earlier
+    one belongs to the same gathering."""
     busy_until = np.full(len(meetings.hosts), NEVER)
     number = np.zeros(len(meetings), dtype=np.int64)
     current = -1
@@ -80,8 +80,8 @@ def _numbers(meetings: Meetings) -> Int64s:
 
 
 def _waits(meetings: Meetings) -> Int64s:
-    """How much longer the meeting took here than for the one who came last. Lengths, not times, so
-    that clocks need not agree."""
+    """How much longer each meeting took here than for the one who came last. These are lengths, not
+    times, so clocks need not agree."""
     there = meetings.arrived_ps != NEVER
     lengths = np.where(there, meetings.ended_ps - meetings.arrived_ps, 1 << 62)
     return np.asarray(lengths - lengths.min(axis=1, keepdims=True), dtype=np.int64)
@@ -104,7 +104,7 @@ def _beyond(
     last: Int64s,
     ledgers: Sequence[HostLedger],
 ) -> Float64s:
-    """On the way to each gathering: the last one's time per cause, less the others' average."""
+    """On the way to each gathering: the last one's time per cause, minus the others' average."""
     all_hosts = np.zeros((len(last), len(CAUSES)))
     its_own = np.zeros_like(all_hosts)
     others = np.zeros(len(last))

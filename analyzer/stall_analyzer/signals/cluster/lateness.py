@@ -1,7 +1,7 @@
 """Hosts that make the others wait: how often, for how long, and why.
 
 A straggler is late in most meetings, or so late in a few that it matters. Several may take turns
-being late. On equal hosts each one comes last now and then, which is no fault.
+being late. On equal hosts, each one comes last now and then, and that is not a fault.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ NOTICED_SHARE = 0.05
 # Threads wake up a millisecond or two apart on a busy machine: a host that is this little later
 # than the others is on time.
 PUNCTUAL_PS = 3 * PS_PER_MS
-# A host that causes this much of all waiting is the straggler; of less, only what its ledger
-# explains.
+# A host that causes this much of all waiting is a straggler; one that causes less is, only if its
+# ledger explains it.
 MOST_OF_IT = 0.7
 # Next to a host that costs five times as much, another is not worth mentioning.
 LESSER_SHARE = 0.2
-# What explains less than half of the delay is not its reason.
+# What explains less than this share of the delay is not its reason.
 EXPLAINED_SHARE = 0.5
 # It was late once if this much of what it cost will not recur.
 ONCE_SHARE = 0.6
@@ -58,7 +58,7 @@ def lateness_of(timeline: Timeline, ledgers: Sequence[HostLedger]) -> Lateness:
 
 
 def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, ...]:
-    """Those that matter in the time that was seen, and are certainly late rather than unlucky."""
+    """Those that cost enough of the time that was seen, and are late rather than unlucky."""
     whole = sum(host.cost_ps for host in late)
     if whole == 0 or seen_ps == 0:
         return ()
@@ -71,8 +71,8 @@ def stragglers_among(late: Sequence[LateHost], seen_ps: int) -> tuple[LateHost, 
 
 
 def _is_known(met: Gatherings) -> Bools:
-    """Where a host comes from nobody knows before its trace begins: processes of one job start at
-    different times, and that is not what holds the steps up."""
+    """Whether the delay came after the traces began. What a host did before is not known: processes
+    of one job start at different times, which is not what holds up the steps."""
     unknown = np.array([bucket_of(cause) == "unknown" for cause in CAUSES])
     return np.asarray(met.beyond_ps[:, unknown].sum(axis=1) < EXPLAINED_SHARE * met.cost_ps)
 
@@ -96,7 +96,7 @@ def _late_host(met: Gatherings, cost: Int64s, step: Int64s, mine: Int64s) -> Lat
 
 
 def _reason(beyond_ps: Float64s, cost_ps: int) -> LateReason:
-    """The bucket in which most was done beyond the others, if it explains the delay."""
+    """The bucket in which it did most beyond the others, if that explains the delay."""
     by_bucket: dict[Bucket, float] = {}
     for cause, ps in zip(CAUSES, beyond_ps.tolist(), strict=True):
         if (bucket := bucket_of(cause)) not in NO_REASON:
@@ -110,7 +110,7 @@ def _reason(beyond_ps: Float64s, cost_ps: int) -> LateReason:
 
 
 def _late_steps(met: Gatherings, cost: Int64s, step: Int64s) -> tuple[LateStep, ...]:
-    """One for each step: whoever cost most in it. Meetings outside of all steps stay apart."""
+    """One for each step: whoever cost most in it. Meetings outside all steps stay separate."""
     fresh = np.flatnonzero(np.diff(step, prepend=-2) | (step < 0))
     return tuple(
         _late_step(met, cost, int(step[here[0]]), here)

@@ -22,9 +22,9 @@ from stall_analyzer.signals.cluster.cluster_settings import settings_faults
 from stall_analyzer.signals.cluster.first_to_end import ended_first
 from stall_analyzer.signals.ending.process_end import ending_of
 
-# `<host>-worker-1.xplane.pb`: how a worker's trace is called by its capture, and many a pod.
+# `<host>-worker-1.xplane.pb`: what a capture calls a worker's trace, and how many pods are named.
 _NUMBERED = pattern(r"(?P<stem>.*\b)(?P<type>chief|master|worker)-(?P<index>\d+)$")
-# Errors of TensorFlow name the peer that they come from.
+# TensorFlow's errors name the peer that they come from.
 _PEER = pattern(r"/job:(?P<type>\w+)/(?:replica:\d+/)?task:(?P<index>\d+)")
 
 
@@ -86,7 +86,7 @@ def _captured_member(capture: Capture, timeline: Timeline, ahead_ns: Mapping[str
     steps = capture.series.get(STEP_SECONDS)
     timed = [int(steps.step[-1]) + 1] if steps is not None and len(steps) else []
     ahead = ahead_ns.get(capture.trace_name, 0)
-    # To fail is a sign of life as well, but no step: the first one with that number counts.
+    # A failure is a sign of life as well, but not a step: the first look at that step counts.
     stood = [look.sign_ns for look in capture.looks if look.step == capture.looks[-1].step]
     return Member(
         name=capture.trace_name,
@@ -151,7 +151,7 @@ WHOLE_SHARE = 0.95
 
 
 def _steps(timeline: Timeline, members: Sequence[Member]) -> Mapping[str, int]:
-    """Steps of the first epoch, for the hosts where all of them are known."""
+    """Steps of the first epoch, for hosts whose steps are all known."""
     finished = {m.name: m.epoch_steps for m in members if m.epoch_steps is not None}
     if finished:
         return finished

@@ -9,7 +9,7 @@ from stall_analyzer.model.timeline import AlignedTrace
 
 Purpose: TypeAlias = Literal["starting", "loading", "growing"]
 
-# How calls of CUDA's and AMD's drivers begin. Loading a module compiles its PTX, where it must.
+# How calls of CUDA's and AMD's drivers begin. Loading a module compiles its PTX where necessary.
 CALLS: tuple[tuple[Purpose, tuple[str, ...]], ...] = (
     ("starting", ("cuInit", "cuDevicePrimaryCtxRetain", "cuCtxCreate", "hipInit")),
     ("loading", ("cuModuleLoad", "cuLibraryLoad", "cuLinkComplete", "hipModuleLoad")),
@@ -20,7 +20,7 @@ ON_THE_HOST = ("Host", "Managed")  # memory of another kind
 
 
 def driver_calls(traces: Sequence[AlignedTrace]) -> dict[Purpose, int]:
-    """Picoseconds by purpose, over all that was traced."""
+    """Picoseconds by purpose, over everything that was traced."""
     found: dict[Purpose, int] = {}
     for trace in (aligned.trace for aligned in traces):
         for name, ps in zip(trace.names, trace.totals.self_ps.tolist(), strict=True):

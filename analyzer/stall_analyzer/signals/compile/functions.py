@@ -1,4 +1,4 @@
-"""The functions that the training thread calls: when their code was made, and what that cost.
+"""The functions that the training thread calls: when their code was built, and what that cost.
 
 Keras's training and validation steps share a name and are distinguished by the backward pass. What
 changed between two traces (a shape, a dtype, a Python argument) is not in a trace; only the order
@@ -25,8 +25,7 @@ from stall_analyzer.model.trace_rows import name_of, rows_beginning, rows_called
 from stall_analyzer.model.units import PS_PER_MS, Int64s
 from stall_analyzer.signals.compile.graph_shape import GraphShape, graph_shape
 
-# A call in which the compiler worked for less than this only looked up its code.
-# What a call may hold beside its work.
+# What a call may contain besides its own work.
 IN_CALLS = (
     codes("compile.tracing", "compile.retracing"),
     codes("compile.instantiate"),
@@ -34,35 +33,36 @@ IN_CALLS = (
     codes("compile.xla"),
     codes_of_bucket("input"),
 )
+# A call in which the compiler worked for less than this only looked up its code.
 XLA_LEAST_PS = PS_PER_MS
 
 
 @dataclass(frozen=True)
 class Build:
-    """A call in which code was made; its costs are what the ledger says of that call."""
+    """A call in which code was built; its costs are those in the ledger for that call."""
 
     call: int  # which call of the function, from 0
     start_ps: int  # window time
     duration_ps: int  # without waiting for input
-    traced: bool  # else only XLA compiled
+    traced: bool  # otherwise, XLA only compiled it
     new_function: bool  # traced as the first call of a new tf.function of the same name
     tracing_ps: int
     instantiate_ps: int
     variable_init_ps: int
     xla_ps: int
-    # A function that makes variables in its first call is traced with them, then without.
+    # A function that creates variables in its first call is traced with them, then without.
     first_trace_ps: int
     second_trace_ps: int  # 0 where it was traced once
-    other_function: bool = False  # of that name: another model has a step of its own
+    other_function: bool = False  # of the same name: the step of another model
 
     @property
     def made_ps(self) -> int:
-        """Tracing it and making it ready to run."""
+        """Tracing it and preparing it to run."""
         return self.tracing_ps + self.instantiate_ps
 
     @property
     def spare_trace_ps(self) -> int:
-        """What is saved at the most if it makes no variables: all but one trace without them."""
+        """What is saved at most if it creates no variables: all tracing but the shorter trace."""
         twice = self.second_trace_ps > 0
         return self.tracing_ps - min(self.first_trace_ps, self.second_trace_ps) if twice else 0
 
@@ -99,7 +99,7 @@ class FunctionSignals:
 
     @property
     def first(self) -> Build | None:
-        """The build that no change can avoid, where the window saw it."""
+        """The build that no change can avoid, if it is in the window."""
         return self.builds[0] if self.builds and self.builds[0].call == 0 else None
 
     @property
@@ -113,7 +113,7 @@ class FunctionSignals:
         return tuple(b for b in later if b.xla_ps >= XLA_LEAST_PS)
 
     def extra_ps(self, build: Build) -> int:
-        """What the call took longer than usual; new code is slow in its first run, too."""
+        """How much longer than usual the call took; new code is also slow in its first run."""
         return max(build.duration_ps - self.usual_call_ps, build.made_ps + build.xla_ps)
 
     def only_last_call(self, builds: Sequence[Build]) -> bool:
@@ -173,8 +173,8 @@ def _function(
 
 
 def _is_another(name: str, calls: Sequence[_Call], number: int) -> bool:
-    """Whether this call is the first of a function used alongside the one before, as the steps
-    of two models do. Keras makes a new one for a model, or when it is compiled; never in a loop."""
+    """Whether this call is the first of a function used alongside an earlier one, as with the steps
+    of two models. Keras creates a new one for a model, or when it is compiled; never in a loop."""
     build = calls[number].build
     if build is None or not build.new_function:
         return False
@@ -203,7 +203,7 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
         build = None
         if calls.traced[i] or xla[i] >= XLA_LEAST_PS:
             key = name, bool(trains[i])
-            # Only in its first call may a function make variables, for which it is traced twice.
+            # A function may create variables only in its first call, and is then traced twice.
             counted_on = int(counts[i]) > seen.get(key, 0) and not second[i]
             build = Build(
                 call=0,  # counted later, over all sessions
@@ -226,7 +226,7 @@ def _calls(aligned: AlignedTrace, ledger: Tiling) -> list[_Call]:
 
 
 def _traced_twice(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
-    """For each call, how long a function in it was traced before and after it made variables."""
+    """For each call, how long a function in it was traced before and after creating variables."""
     trace, training = aligned.trace, aligned.training
     assert training is not None
     events, calls = trace.events, training.calls

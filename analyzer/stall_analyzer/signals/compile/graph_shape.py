@@ -1,8 +1,8 @@
 """How big the training graph is, from the names of the ops that ran.
 
-TensorFlow numbers ops of equal name, so a Python loop that was unrolled shows as `MatMul`,
-`MatMul_1` … `MatMul_199`. Layers of equal kind are numbered too, but each brings variables of its
-own, and each variable an update: copies far beyond the number of updates are no layers. Only the
+TensorFlow numbers ops of the same name, so a Python loop that was unrolled shows as `MatMul`,
+`MatMul_1` … `MatMul_199`. Layers of the same kind are numbered too, but each has its own variables,
+and each variable an update: copies far beyond the number of updates are not layers. Only the
 backward pass is counted, because functions of the input pipeline have none.
 """
 
@@ -18,7 +18,7 @@ from stall_analyzer.model.timeline import AlignedTrace
 
 _NUMBER = pattern(r"_\d+")
 _BACKWARD = pattern(r"gradient_tape/|gradients/")
-# A loop shorter than this is cheap to unroll; a model of layers has one or two nodes of a name for
+# A loop shorter than this is cheap to unroll. A model has one or two nodes of the same name for
 # each of its variables, so several times as many copies are not layers.
 UNROLLED_COPIES = 30
 COPIES_PER_UPDATE = 4

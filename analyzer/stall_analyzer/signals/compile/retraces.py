@@ -13,7 +13,7 @@ from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Int64s
 from stall_analyzer.signals.numerics.losses import first_fit
 
 TRAIN_FUNCTION = Tag.TRACES_OF.removeprefix(Tag.ALL) + "train_function"
-# A step in which a graph was made takes several times as long as the others.
+# A step in which a graph was built takes several times as long as the others.
 LONGER = 3.0
 
 
@@ -22,15 +22,15 @@ class CapturedRetraces:
     """Traces of the training step in the first epoch, beyond those of its first call."""
 
     count: int
-    steps: Int64s  # in which they were made, from 0; none where no step was longer than usual
+    steps: Int64s  # in which they happened, from 0; none where no step was longer than usual
     all_steps: int
-    lost_ps: int  # by how much these steps were longer than the usual one
+    lost_ps: int  # how much longer these steps were than a usual one
     start_ps: Int64s  # of these steps
     end_ps: Int64s
 
 
 def captured_retraces(timeline: Timeline) -> CapturedRetraces | None:
-    """None where nothing counted them, or all was as it should be."""
+    """None where nothing counted them, or there were none."""
     capture = timeline.events.capture if timeline.events is not None else None
     zero_ns = timeline.window.start_unix_ns
     if capture is None or zero_ns is None:
@@ -40,7 +40,7 @@ def captured_retraces(timeline: Timeline) -> CapturedRetraces | None:
         return None
     end_ns = zero_ns + timeline.window.duration_ps // PS_PER_NS
     inside = counts.wall_ns <= end_ns
-    # Looked at now and then, and written when it has changed: one of the steps since the last look.
+    # The count is read now and then, and written if it has changed: in a step since the last read.
     grown = np.flatnonzero(inside[1:] & (np.diff(counts.value) > 0)) + 1
     if len(grown) == 0:
         return None

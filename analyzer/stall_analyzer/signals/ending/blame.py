@@ -1,8 +1,8 @@
-"""What a training that makes no progress waits for, from the stacks of its threads.
+"""What a training without progress is waiting for, according to the stacks of its threads.
 
-The main thread says the most: it is in the user's own code, or inside TensorFlow. There it waits
-for Python that TensorFlow called (a generator, a py_function), for other workers, or for its next
-batch. Where nothing shows which, nothing is reported.
+The main thread says the most: it is in the user's own code, or inside TensorFlow. Inside TensorFlow
+it waits for Python that TensorFlow called (a generator, a py_function), for other workers, or for
+its next batch. Where nothing shows which, nothing is reported.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from stall_analyzer.signals.ending.python_stacks import (
 from stall_analyzer.signals.ending.waits import FOR_A_LOCK, Wait, WaitKind, wait_in_call, wait_of
 
 COMMUNICATION: Bucket = "communication"
-MEETS = ("wait", "wait_for")  # a lock between processes is not met at, but held
+MEETS = ("wait", "wait_for")  # not `acquire`: a lock is held, not met at
 THREADING = pattern(r"/threading\.py$")
 SPEAKS = ("socket", "multiprocessing.connection")
 # A capture writes every second. A worker last heard from this much earlier has fallen silent; on
@@ -74,12 +74,12 @@ class Blamed:
     sleeps: bool = False
     confidence: float = 0.9
     kind: WaitKind = "other"
-    thread: ThreadStack = field(default_factory=ThreadStack)  # that waits
+    thread: ThreadStack = field(default_factory=ThreadStack)  # the one that waits
 
 
 @dataclass(frozen=True)
 class Scene:
-    """A process in which nothing moves, and what is known around it."""
+    """A process in which nothing moves, and what is known about its surroundings."""
 
     capture: Capture
     looks: tuple[Look, ...]  # since the last sign of life
@@ -88,7 +88,7 @@ class Scene:
 
     @property
     def calm(self) -> tuple[Look, ...]:
-        """Without those that a signal brought about: it wakes threads from what they wait in."""
+        """The looks without those that a signal caused: it wakes threads from their waits."""
         calm = [
             x for x in self.looks if not (isinstance(x, DumpRecord) and x.reason in BY_A_SIGNAL)
         ]
@@ -114,17 +114,17 @@ class Scene:
 
     @property
     def works(self) -> list[WorkRecord]:
-        """What TensorFlow was at, in this pause."""
+        """What TensorFlow was doing in this pause."""
         return [work for work in self._all_works if not work.taken_in and work.fixed is None]
 
     @property
     def works_of_loops(self) -> list[WorkRecord]:
-        """What for loops of the user's own went through meanwhile."""
+        """What the user's own for loops went through in the meantime."""
         return [work for work in self._all_works if work.taken_in]
 
     @property
     def fixed_loop(self) -> FixedLoop | None:
-        """As it was last seen."""
+        """The loop as it was last seen."""
         return next((w.fixed for w in reversed(self._all_works) if w.fixed is not None), None)
 
     @property
@@ -134,7 +134,7 @@ class Scene:
 
     @property
     def dumps(self) -> list[DumpRecord]:
-        """Those that hold the kernel's view."""
+        """The dumps that include the kernel's view."""
         return [look for look in self.looks if isinstance(look, DumpRecord) and look.native]
 
 
@@ -185,7 +185,7 @@ def silent_workers(capture: Capture, others: Sequence[Capture]) -> list[Capture]
 def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     main = stack_of(thread)
     if main.users_caller(GENERATES, CALLS_BACK) is CALLS_BACK:
-        return _python(scene, thread, "host", "callback")  # whatever data it takes itself
+        return _python(scene, thread, "host", "callback")  # whatever data it reads itself
     if main.passes(GENERATES):
         return _python(scene, thread, "input", "data")
     if main.passes(TRACES):
@@ -196,7 +196,7 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     if found is None:
         return None
     if found.kind == "queue" and thread.loop is not None:
-        return replace(found, bucket="input", confidence=0.7)  # what a loop takes is its data
+        return replace(found, bucket="input", confidence=0.7)  # a loop takes its data from it
     if _meets_processes(main) or _joins_replicas(scene, found):
         return replace(found, bucket=COMMUNICATION, confidence=0.7)
     is_own = main.owner is not None and main.owner.is_users
@@ -208,7 +208,7 @@ def _python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
 
 
 def _meets_processes(stack: Stack) -> bool:
-    """At a barrier, or for a condition or an event, that processes share."""
+    """Whether it waits at a barrier, or for a condition or event, that processes share."""
     return any(
         module_of(frame) == "multiprocessing.synchronize" and frame.name in MEETS
         for frame in stack.library_calls
@@ -216,22 +216,22 @@ def _meets_processes(stack: Stack) -> bool:
 
 
 def _is_for_data(scene: Scene, main: Stack) -> bool:
-    """As a dump says that met it at the same line of the script."""
+    """Whether a dump that found it at the same line of the script says so."""
     dumps = [d for d in scene.capture.dumps if d.for_data and d.main is not None]
     lines = {(f.path, f.line) for d in dumps if d.main for f in stack_of(d.main).all_users[-1:]}
     return any((frame.path, frame.line) in lines for frame in main.all_users[-1:])
 
 
 def _joins_replicas(scene: Scene, found: Blamed) -> bool:
-    """It waits for threads of which one waits for the others, at a barrier."""
+    """Whether it waits for threads, one of which waits for the others at a barrier."""
     calls = (f for t in scene.last.threads if not t.main for f in stack_of(t).library_calls)
     at_barrier = any(f.function.startswith("Barrier.") and f.is_of(THREADING) for f in calls)
     return found.kind == "thread" and at_barrier
 
 
 def _speaks_with_a_peer(found: Blamed, stack: Stack) -> bool:
-    """A socket or pipe that a function or a loop of the script itself uses: it speaks with another
-    process of its own, not with a server through a library or while a module is imported."""
+    """Whether a function or a loop of the script itself uses the socket or pipe: then it talks to
+    another process of the job, not to a server through a library or during an import."""
     innermost = next((f for f in stack.frames if module_of(f) not in SPEAKS), None)
     if (
         found.kind not in ("socket", "connection")
@@ -245,7 +245,7 @@ def _speaks_with_a_peer(found: Blamed, stack: Stack) -> bool:
 
 
 def _python_for_tensorflow(scene: Scene, threads: Sequence[ThreadStack]) -> Blamed | None:
-    """A generator or a function that TensorFlow called and that does not return."""
+    """A generator or function that TensorFlow called and that does not return."""
     thread = next((t for t in threads if stack_of(t).users is not None), threads[0])
     if stack_of(thread).passes(GENERATES):
         return _python(scene, thread, "input", "generator")
@@ -270,7 +270,7 @@ def _python(scene: Scene, thread: ThreadStack, bucket: Bucket, what: str) -> Bla
 
 
 def _keeps_alive(scene: Scene) -> Blamed | None:
-    """The program is over; a thread that is no daemon is not."""
+    """The program is over, but a thread that is not a daemon is still running."""
     alive = [t for t in scene.last.threads if t.keeps_alive and not t.main]
     thread = next(iter(alive), scene.last.main)
     assert thread is not None
@@ -291,7 +291,7 @@ def _keeps_alive(scene: Scene) -> Blamed | None:
 
 
 def _exit_handler(scene: Scene, thread: ThreadStack) -> Blamed:
-    """The program and the capture are over; what they registered for the end is not."""
+    """The program and the capture are over, but an exit handler is still running."""
     stack, wait = stack_of(thread), _wait(scene, thread)
     at = f" at {stack.users.place}" if stack.users is not None else ""
     sleeping = sleeps(scene, thread)
@@ -333,7 +333,7 @@ def _service(thread: ThreadStack) -> Blamed:
 
 
 def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
-    """Inside of TensorFlow, with no Python that could hold it up. A GPU may hang as well."""
+    """Inside TensorFlow, with no Python that could hold it up. A GPU may hang as well."""
     devices = scene.capture.environment.devices or ()
     only_cpu = bool(devices) and all("CPU" in device.upper() for device in devices)
     is_step = scene.last.phase in (TrainingPhase.TRAIN_BATCH, TrainingPhase.VALIDATION)
@@ -371,7 +371,7 @@ def _runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
 
 
 def _stages(scene: Scene) -> tuple[InputStage, ...]:
-    """Of the input that is asked for a batch, and of which nothing comes; empty where some does."""
+    """The stages of input that is asked for a batch but produces nothing; empty if it does."""
     works = scene.works
     moves = len(works) > 1 and works[0].counts != works[-1].counts
     is_ready = any(count.buffered for work in works[-1:] for count in work.counts)
@@ -379,7 +379,7 @@ def _stages(scene: Scene) -> tuple[InputStage, ...]:
 
 
 def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
-    """An op that waits by its nature, in a graph that does not come back."""
+    """An op that is made to wait, in a graph that does not return."""
     works = scene.works
     if not works or not works[-1].waits:
         return None
@@ -401,7 +401,7 @@ def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
 
 
 def _native_wait(scene: Scene) -> Wait | None:
-    """Of a thread of TensorFlow's own that waits for one file or connection in all dumps."""
+    """The wait of a TensorFlow thread for the same file or connection in all dumps."""
     seen = [{(t.wait, t.on) for t in dump.native if not t.python} for dump in scene.dumps]
     always = sorted(set.intersection(*seen)) if seen else []
     waits = (wait_in_call(call, on) for call, on in always)
@@ -424,15 +424,15 @@ def _peers(scene: Scene, thread: ThreadStack) -> Blamed:
 
 
 def _missing(capture: Capture, others: Sequence[Capture]) -> str:
-    """Which workers do not answer, as far as their own captures tell. Where some never came, those
-    that have fallen silent may only wait for them, too."""
+    """Which workers do not answer, as far as their own captures tell. If some never came, those
+    that have fallen silent may only be waiting for them, too."""
     heard = {other.environment.task: other for other in others}
     absent, silent = [], []
     for task in capture.environment.training_tasks:
         other = heard.get(task)
         if task == capture.environment.task:
             continue
-        if other is None and not capture.environment.attached:  # it need not run on this machine
+        if other is None and not capture.environment.attached:  # it may run on another machine
             absent.append(f"{task}, which has left no record here")
         elif other is not None and _is_silent(capture, other):
             silent.append(f"{task}, which was last heard from at {moment(other.last_ns)}")
@@ -440,7 +440,7 @@ def _missing(capture: Capture, others: Sequence[Capture]) -> str:
 
 
 def _at_other_places(scene: Scene) -> str:
-    """All are there, and one has gone on to another line: its turn at this one does not come."""
+    """All are there, but one is at another line and will not come to this one."""
     here = stack_of(scene.last.main).users if scene.last.main is not None else None
     for other in scene.others:
         main = other.looks[-1].main if other.looks else None
@@ -457,13 +457,13 @@ def _is_silent(capture: Capture, other: Capture) -> bool:
 
 
 def _wait(scene: Scene, thread: ThreadStack) -> Wait | None:
-    """What it waits in; None where it may as well sleep or wait for a disk."""
+    """What it waits in; None where it may just as well sleep or wait for a disk."""
     threads = scene.last.threads
     wait = lock_wait(thread, threads) or wait_of(stack_of(thread), scene.last.children)
     wait = beside_a_deadlock(wait, threads)
     if wait is not None or thread.wait or thread.main or thread.turns is not None:
         return wait
-    # Of a thread whose number was not known, the kernel's view of all threads must do.
+    # The kernel's view of all threads must do for a thread whose number is not known.
     native = [threads for dump in scene.dumps[-1:] for threads in dump.native]
     if not any(threads.wait for threads in native) or any(t.state == DISK for t in native):
         return None

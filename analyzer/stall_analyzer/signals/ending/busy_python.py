@@ -1,4 +1,4 @@
-"""What Python is doing that computes the whole time: an endless loop, or building graphs."""
+"""What Python does when it computes the whole time: run an endless loop, or build graphs."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene, blam
 from stall_analyzer.signals.ending.python_stacks import TRACES, Stack, proof, stack_of
 from stall_analyzer.signals.ending.standing import LEAST_LOOKS, MOSTLY, OUTSIDE_OF_FIT, spins_in
 
-# What another thread of this process may end.
+# Waits that another thread of this process may end.
 FOR_THREADS = ("thread", "future", "event", "lock", "queue", "full_queue", "exit")
 
 
 def fixed_loop(scene: Scene) -> Blamed | None:
-    """In a loop in the user's code that gets the same values in each round, and is still in it."""
+    """A loop in the user's code that gets the same values in each round, and has not ended."""
     loop = scene.fixed_loop
     frame = frame_of(loop.where) if loop is not None else None
     if loop is None or frame is None:
@@ -44,7 +44,7 @@ def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
     mains = [(look, stack_of(look.main)) for look in scene.calm if look.main is not None]
     tracing = [(look, stack) for look, stack in mains if stack.passes(TRACES)]
     again = _is_traced_again([stack for _, stack in mains])
-    # What a new graph takes at its first run, before it computes anything, looks like computing.
+    # What a new graph does in its first run, before it computes anything, looks like computing.
     least = max(LEAST_LOOKS, (MOSTLY / 2 if again else MOSTLY) * len(mains))
     if len(tracing) < least:
         return None
@@ -59,19 +59,19 @@ def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
 
 
 def _is_traced_again(stacks: Sequence[Stack]) -> bool:
-    """One function, with something else between."""
+    """Whether a function is traced again after something else."""
     traced = [stack.traced for stack in stacks]
     begun = [now for before, now in pairwise([None, *traced]) if now is not None and now != before]
     return len(set(begun)) < len(begun)
 
 
 def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
-    """The thread in question, or one that it waits for, is in a loop that its code does not end."""
+    """The thread in question, or one that it waits for, is in a loop that its code cannot end."""
     loop = spins_in(scene, reason.thread)
     if loop is None or not _may_not_go_on(scene, loop):
         return _awaited_spins(scene, reason)
     what = "has no way out" if loop.has_no_end else "calls nothing"
-    why = f"in all {len(scene.calm)} looks it was in this loop, which {what}"
+    why = f"in all {len(scene.calm)} looks, it was in this loop, which {what}"
     return why, replace(reason, waits_in=_goes_round(loop))
 
 
@@ -85,7 +85,7 @@ def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
         if users is not None and loop is not None and loop.is_empty:
             subject = f"{reason.subject} waits for the thread at {users.place}, which"
             why = (
-                f"in all {len(scene.calm)} looks that thread was in this loop, which calls nothing"
+                f"in all {len(scene.calm)} looks, that thread was in this loop, which calls nothing"
             )
             found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
             return why, found

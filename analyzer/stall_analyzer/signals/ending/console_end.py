@@ -1,7 +1,7 @@
 """How a job ended and what it warned about, according to its console, if that is this run's.
 
-A console log next to a run may come from another process or an earlier run. Its times tell: the
-console of a training begins before it and is written for as long as it runs.
+A console log next to a run may come from another process or an earlier run. Its times show which:
+the console of a training begins before it and is written for as long as it runs.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from stall_analyzer.signals.ending.process_end import KILLED, OUT_OF_MEMORY, End
 from stall_analyzer.signals.ending.python_stacks import stack_of_error
 
 NS = 1_000_000_000
-# Between the last record of an event file and the last words of its process, and between clocks.
+# The last record of an event file and the last words of its process may be this far apart, and so
+# may two clocks.
 SLACK_NS = 60 * NS
-# With TF_CPP_MIN_LOG_LEVEL set, the first line with a time may be the last words of a long epoch.
+# With TF_CPP_MIN_LOG_LEVEL set, the first line with a time may come at the end of a long epoch.
 LONG_NS = 24 * 3600 * NS
-# According to the scheduler or the kernel: the reason for whatever Python printed as it ended.
+# Ends that explain whatever Python printed at the end, according to the scheduler or the kernel.
 REASONS: frozenset[EndKind] = frozenset(
     {"time_limit", "preempted", "node_failed", "out_of_memory", "cancelled"}
 )
@@ -60,11 +61,11 @@ class ConsoleEnd:
     """How the job ended, according to its console."""
 
     kind: ConsoleEndKind
-    line: ConsoleLine  # that says so
+    line: ConsoleLine  # the one that says so
     error: str = ""  # "ValueError: no such file"
     place: Frame | None = None  # of the error, in the user's own code
     out_of_memory: bool = False
-    progress: PrintedProgress | None = None  # how far it had come
+    progress: PrintedProgress | None = None  # how far it had gotten
 
     @property
     def bucket(self) -> Bucket:
@@ -85,7 +86,7 @@ class ConsoleSignals:
     """Everything that a run's consoles say about it."""
 
     end: ConsoleEnd | None = None
-    earlier_error: PythonError | None = None  # after which the job went on
+    earlier_error: PythonError | None = None  # the job went on after it
     warnings: Mapping[WarningKind, ConsoleWarning] = field(default_factory=dict)
     fill: ShuffleFill | None = None
     progress: PrintedProgress | None = None
@@ -113,7 +114,7 @@ def console_signals(
 
 
 def _is_of_run(log: ConsoleLog, events: EventLog | None) -> bool:
-    """Nothing in it or about it says that another process wrote it."""
+    """Whether nothing in it or about it says that another process wrote it."""
     if log.is_named:
         return True
     if not (log.is_own or log.trains):
@@ -125,15 +126,15 @@ def _is_of_run(log: ConsoleLog, events: EventLog | None) -> bool:
 
 
 def _begins_after(log: ConsoleLog, last_ns: int) -> bool:
-    """Of a console that does not lie with the run, a later job may have written it."""
+    """Whether it begins after the run. Outside the run's folder, it may be a later job's."""
     if log.first_ns is not None:
         return log.first_ns > last_ns + (LONG_NS if log.is_own else SLACK_NS)
     return not log.is_own and log.written_ns is not None and log.written_ns > last_ns + LONG_NS
 
 
 def _end_of(logs: list[ConsoleLog], events: EventLog | None) -> ConsoleEnd | None:
-    """That of the console that was written last; none where several of them disagree, or where
-    the run still wrote after it."""
+    """The end in the console that was written last; None if several of them disagree, or if the run
+    was still writing after it."""
     newest = max(log.written_ns or 0 for log in logs)
     last = [log for log in logs if (log.written_ns or 0) >= newest - SLACK_NS]
     ends = [_end(log) for log in last if log.trains or _end(log) is not None]

@@ -15,12 +15,12 @@ from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import stack_of
 
-# Stages after which endless data may end all the same: with those of another input, after so many
-# elements, or when a condition fails.
+# Stages after which endless data may still end: with another input, after a number of elements, or
+# when a condition fails.
 MAY_END = pattern(r"^(Zip|FiniteTake|Take|TakeWhile|Sample|Choose|Directed|Window|ParseExample)")
 FOREVER = "ForeverRepeat"
-# shuffle() and repeat(), made one by tf.data: how often it repeats cannot be seen. But where the
-# size of what it reads is known, Keras would know that of all, if it ended.
+# shuffle() and repeat(), fused by tf.data: how often it repeats cannot be seen. But where the size
+# of what it reads is known, Keras would know the total size, if there were an end.
 FUSED = "ShuffleAndRepeat"
 SIZE_IS_KNOWN = pattern(
     r"^(TensorSlice|FromTensor|Tensor|Range|(Parallel)?Batch(V\d)?|PaddedBatch(V\d)?"
@@ -31,15 +31,15 @@ SIZE_IS_KNOWN = pattern(
 
 @dataclass(frozen=True)
 class EndlessData:
-    """Of the epoch or validation under way when the capture ended."""
+    """Why the epoch or validation that was under way when the capture ended cannot end."""
 
     place: Frame | None = None  # the user's own line that called fit
     of_validation: bool = False
-    generator: Frame | None = None  # that yields forever; else the data repeat
+    generator: Frame | None = None  # one that yields forever; otherwise the data repeats
 
     @property
     def argument(self) -> str:
-        """Of fit, that would end it."""
+        """The argument of fit that would end it."""
         return "validation_steps" if self.of_validation else "steps_per_epoch"
 
     @property
@@ -49,7 +49,7 @@ class EndlessData:
         why = "the data repeats again and again (repeat())"
         if self.generator is not None:
             why = f"the generator at {self.generator.place} yields forever"
-        # Steps go on in such an epoch, and the model learns; during a validation it does not.
+        # Steps continue in such an epoch, and the model learns; during validation it does not.
         does = "never ends" if self.of_validation else "could not end"
         return f"Its {what} {does}: {why}, and fit{at} was given no {self.argument}"
 
@@ -83,7 +83,7 @@ def _size_is_known_below(path: str, paths: Sequence[str]) -> bool:
 
 
 def _place(capture: Capture) -> Frame | None:
-    """The outermost line of the user's, on any stack of the main thread."""
+    """The outermost line of the user's own code, on any stack of the main thread."""
     mains = [look.main for look in capture.looks if look.main is not None]
     users = [f for main in mains for f in stack_of(main).frames if f.is_users]
     return users[-1] if users else None

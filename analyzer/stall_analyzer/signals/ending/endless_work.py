@@ -29,48 +29,49 @@ from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
 from stall_analyzer.signals.ending.waits import WaitKind
 
-# Stages that may give less than they get, as TensorFlow runs them; and those of them that make
-# iterators of their own all the time, so that numbers of iterators say nothing.
+# Stages that may give less than they get, by TensorFlow's names; and stages that keep creating
+# iterators of their own, so that the numbers of iterators say nothing.
 DROPS = pattern(r"^(Parallel)?(Filter|IgnoreErrors|FlatMap|Interleave)")
 NESTS = pattern(r"^(Parallel)?(FlatMap|Interleave|GroupByWindow)")
 FILLS = pattern(r"^Shuffle")
 REPEATS = pattern(r"Repeat")
 IGNORES = "IgnoreErrors"
 ROOT, AHEAD = "Root", "Prefetch"  # the name of the whole, and of the stage that works ahead
-# A stage that lets less than this through makes its input slow, whatever else does.
+# A stage that lets less than this through makes the input slow, whatever else does.
 LITTLE = 0.01
-# Calls of a library that go through all of their data.
+# Library calls that go through all of their data.
 FIT = "fit"
 CALLS = {"evaluate": "steps", "predict": "steps", "adapt": "", "reduce": ""}
-# All of the data, whatever a shuffle holds back.
+# After this many passes all of the data has come, whatever a shuffle holds back.
 PASSES = 2
-# A step that is so much longer than usual is in a loop that does not end, if it has one that may.
+# A step this many times as long as usual is in a loop that does not end, if it has a loop that may
+# not.
 TIMES_USUAL = 1000
 
 
 @dataclass(frozen=True)
 class Work:
-    """Between the first and the last look at one pause."""
+    """What TensorFlow did between the first and the last look at one pause."""
 
     first: WorkRecord
     last: WorkRecord
 
     def grew(self, at: int) -> int:
-        """What a stage has given meanwhile; the same iterator, as long as its number is."""
+        """How many elements a stage has given in the meantime; a new number is a new iterator."""
         now = self.last.counts[at]
         before = next((c for c in self.first.counts if c.id == now.id), None)
         return now.gave - before.gave if before is not None else now.gave
 
     @property
     def innermost_at_rest(self) -> int | None:
-        """Which stage gives nothing, although the one below does."""
+        """The stage that gives nothing although the one below it does."""
         moves = [self.grew(n) > 0 for n in range(len(self.last.counts))]
         first = next((n for n, grew in enumerate(moves) if grew), None)
         return first - 1 if first else None
 
     @property
     def is_ready(self) -> bool:
-        """A batch waits for the step: its input is not what it waits for."""
+        """Whether a batch is ready for the step, which then does not wait for input."""
         first = next((c for c in self.last.counts if c.name != ROOT), None)
         return first is not None and first.name.startswith(AHEAD) and first.buffered > 0
 
@@ -82,7 +83,7 @@ def work_of(scene: Scene) -> Work | None:
 
 
 def endless_work(scene: Scene) -> Blamed | None:
-    """What cannot end, of what TensorFlow is at; None where it may end."""
+    """The work of TensorFlow that cannot end; None where all of it may end."""
     if (found := _endless_for(scene)) is not None:
         return found
     work, main = work_of(scene), scene.last.main
@@ -96,7 +97,7 @@ def endless_work(scene: Scene) -> Blamed | None:
 
 
 def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
-    """What it is at, where that may yet end; None where nobody looked, or Python runs."""
+    """What TensorFlow is doing that may still end; None where nobody looked, or Python runs."""
     work = work_of(scene)
     if work is None or not _is_in_tensorflow(scene):
         return None
@@ -115,7 +116,7 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
         )
         return words, "graph_loop", "input" if is_input else "compute"
     if work.last.compiles and not scene.last.step:
-        words = "XLA compiles the step before its first run, and again for each new shape"
+        words = "XLA compiles the step before its first run and again for each new shape"
         return words, "xla", "compile"
     if work.is_ready:
         return "the step itself computes, with its next batch ready", "other", "compute"
@@ -125,7 +126,7 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
 
 
 def _hardly_any(work: Work) -> str | None:
-    """A stage that lets little through, while its input works on and no batch comes of it."""
+    """A stage that lets little through while its input keeps working and no batch comes out."""
     counts = work.last.counts
     if work.innermost_at_rest is None:
         return None
@@ -146,16 +147,16 @@ def _filled(work: Work) -> int | None:
 
 
 def _is_in_tensorflow(scene: Scene) -> bool:
-    """For the training itself, not for a callback."""
+    """Whether it is there for the training itself, not for a callback."""
     main = stack_of(scene.last.main) if scene.last.main is not None else None
     return main is not None and main.is_inside_tensorflow and not main.passes(CALLS_BACK)
 
 
-# ---------------------------------------------------------------- data that repeat
+# ---------------------------------------------------------------- repeated data
 
 
 def _endless_call(scene: Scene, work: WorkRecord) -> Blamed | None:
-    """`evaluate` and its like, of data that repeat, without a number of steps."""
+    """`evaluate` and the like, on repeated data, without a number of steps."""
     is_endless = work.has_endless_data and work.steps is None
     main = scene.last.main
     if not is_endless or main is None:
@@ -167,7 +168,7 @@ def _endless_call(scene: Scene, work: WorkRecord) -> Blamed | None:
     call = frames[at_call].name
     caller = next((f for f in frames[at_call:] if f.is_users or f.name == FIT), None)
     if caller is None or (call == "evaluate" and caller.name == FIT):
-        return None  # a validation of its own is told by marks
+        return None  # the validation of fit has marks of its own
     at = f" at {caller.place}"
     argument = f", and was given no {CALLS[call]}" if CALLS[call] else ""
     does = f"goes through {_source(work)}{argument}"
@@ -182,7 +183,7 @@ def _source(work: WorkRecord) -> str:
 
 
 def _endless_for(scene: Scene) -> Blamed | None:
-    """A loop of the program's own over data that repeat, which nothing else ends."""
+    """A for loop in the program over repeated data, which nothing else can end."""
     main = scene.last.main
     taken = scene.works_of_loops
     loop = frame_of(taken[-1].taken_in) if taken else None
@@ -260,7 +261,7 @@ def _called(name: str) -> str:
 
 
 def _at(stages: Sequence[InputStage], name: str) -> str:
-    """Where its function is; of errors, that which fails."""
+    """Where its function is; for ignore_errors(), the function that fails."""
     own = [n for n, stage in enumerate(stages) if stage.name.startswith(name)]
     tried = stages[own[-1] :] if own and name == IGNORES else [stages[n] for n in own[-1:]]
     frames = [frame for stage in tried if (frame := frame_of(stage.where))]
@@ -270,11 +271,11 @@ def _at(stages: Sequence[InputStage], name: str) -> str:
     return f" after the function{where}, which fails each time," if name == IGNORES else where
 
 
-# ---------------------------------------------------------------- loops of graphs
+# ---------------------------------------------------------------- loops in graphs
 
 
 def _endless_loop(scene: Scene, work: Work) -> Blamed | None:
-    """Most likely: of a step that is a thousand times as long as the others."""
+    """Most likely endless: a loop in a step that is a thousand times as long as the others."""
     loops = _places(_loops(work))
     usual_ns = _usual_step_ns(scene)
     lasted_ns = scene.looks[-1].ns - scene.looks[0].sign_ns

@@ -1,4 +1,4 @@
-"""Who holds the lock of Python's that a thread waits for, as far as a capture could tell."""
+"""Who holds the Python lock that a thread waits for, as far as a capture could tell."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from stall_analyzer.captures.capture_records import ThreadStack
 from stall_analyzer.signals.ending.python_stacks import stack_of
 from stall_analyzer.signals.ending.waits import Wait, WaitKind, wait_of
 
-# What another thread of the process would end, if it could.
+# Waits that another thread of the process would end if it could.
 FOR_THREADS: frozenset[WaitKind] = frozenset(
     {"queue", "full_queue", "future", "event", "thread", "lock"}
 )
 
 
 def lock_wait(thread: ThreadStack, threads: Sequence[ThreadStack]) -> Wait | None:
-    """None: it is not known to wait for a lock of Python's."""
+    """None: it is not known to wait for a Python lock."""
     if thread.waits_for is None:
         return None
     lock = f"the lock {thread.waits_for.name}"
@@ -33,7 +33,7 @@ def lock_wait(thread: ThreadStack, threads: Sequence[ThreadStack]) -> Wait | Non
 
 
 def beside_a_deadlock(wait: Wait | None, threads: Sequence[ThreadStack]) -> Wait | None:
-    """A thread that waits for others, of which some wait for each other."""
+    """A thread that waits for others, some of which wait for each other."""
     if wait is None or wait.kind not in FOR_THREADS:
         return wait
     for thread in threads:
@@ -73,7 +73,7 @@ def _links(chain: Sequence[ThreadStack], threads: Sequence[ThreadStack]) -> str:
 def _name(thread: ThreadStack) -> str:
     if thread.main:
         return "the main thread"
-    return f"the thread {thread.name}" if thread.name else "a thread of TensorFlow's"
+    return f"the thread {thread.name}" if thread.name else "a TensorFlow thread"
 
 
 def _at(thread: ThreadStack) -> str:

@@ -1,4 +1,4 @@
-"""How far a run came, as its event files tell it."""
+"""How far a run got, according to its event files."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from stall_analyzer.model.units import PS_PER_NS
 
 @dataclass(frozen=True)
 class LoggedProgress:
-    """Of a run whose event files speak of training."""
+    """The progress of a run whose event files show training."""
 
     finished: bool  # at least one epoch
     marks_epochs: bool  # Keras logs the end of each; a custom loop simply ends

@@ -1,4 +1,4 @@
-"""How a captured process ended: by itself, by an error, by a signal, or without a word."""
+"""How a captured process ended: on its own, with an error, by a signal, or without a word."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from stall_analyzer.model.tensorflow_error import read_error
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, GENERATES, stack_of_error
 
 NS = 1_000_000_000
-# A capture writes every second, and every half minute behind a URL.
+# A capture writes every second, or every half minute to a URL.
 SILENT_NS = 120 * NS
 LEAST_SILENT_NS = 3 * NS
-# The kernel ends a process when there is nothing left; some of the rest cannot be taken.
+# The kernel kills a process when no memory is left; the last few percent cannot be used.
 FULL_SHARE = 0.95
 KILLED = "killed"
 # Errors that TensorFlow raises when another worker does not answer …
@@ -43,8 +43,8 @@ class Ending:
     of_the_cluster: bool = False  # another worker is the reason
     of_input: bool = False  # it came out of the input pipeline
     of_callback: bool = False
-    op: str = ""  # of TensorFlow, that failed
-    defined_at: Frame | None = None  # the user's own line that made it
+    op: str = ""  # the TensorFlow op that failed
+    defined_at: Frame | None = None  # the user's own line that created it
     process_lives: bool = False  # the program failed, and its process did not exit
 
     @property
@@ -59,17 +59,17 @@ class Ending:
 
     @property
     def has_failed(self) -> bool:
-        """By an error of its own, not because somebody had seen enough."""
+        """Whether it ended with an error of its own, not because somebody interrupted it."""
         return self.reason == StopReason.EXCEPTION and not self.error.startswith(INTERRUPTS)
 
     @property
     def is_early(self) -> bool:
-        """The process did not end by itself."""
+        """Whether the process did not end on its own."""
         return self.reason != StopReason.EXIT
 
     @property
     def sentence(self) -> str:
-        """When the process ended, and why: whether there is still something to look at."""
+        """When the process ended, and why: this says whether it can still be looked at."""
         at = moment(self.ns)
         if self.process_lives:
             return f"The program failed at {at} with {self.error}, but its process did not exit."
@@ -83,7 +83,7 @@ class Ending:
 
 
 def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
-    """None while the process may still run."""
+    """None while the process may still be running."""
     errors = [dump for dump in capture.dumps if dump.reason == StopReason.EXCEPTION]
     uncaught = [dump for dump in errors if dump.error.uncaught]
     if uncaught:
@@ -98,9 +98,9 @@ def ending_of(capture: Capture, read_ns: int | None) -> Ending | None:
 
 
 def was_killed(capture: Capture, read_ns: int) -> bool:
-    """A capture without an end: nothing has come for long, or its process is surely not there."""
+    """A capture without an end: it has been silent for too long, or its process is surely gone."""
     silent_ns = read_ns - capture.last_ns
-    # One that has just ended may have written that a moment after we read.
+    # One that has just ended may have written its end a moment after we read.
     is_missed = silent_ns > LEAST_SILENT_NS and is_gone(capture.environment)
     return capture.end is None and (silent_ns > SILENT_NS or is_missed)
 
@@ -127,7 +127,7 @@ def _of_error(capture: Capture, dump: DumpRecord) -> Ending:
 
 
 def _memory(capture: Capture) -> Mapping[str, float]:
-    """The last figures of the host."""
+    """The host's last figures."""
     prefix = Tag.HOST.removeprefix(Tag.ALL)
     return {
         tag.removeprefix(prefix): float(series.value[-1])

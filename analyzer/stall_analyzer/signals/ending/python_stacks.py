@@ -13,11 +13,11 @@ from stall_analyzer.captures.stack_frames import OURS, RESTS, Frame, frame_of
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
-# TensorFlow has been handed an op or a graph, and does not come back.
+# TensorFlow has been handed an op or a graph, and does not return.
 EXECUTES = pattern(
     r"/eager/execute\.py$|/eager/context\.py$|/polymorphic_function/|/gen_\w+_ops\.py$"
 )
-# It was asked for data, outside of any graph.
+# It was asked for data, outside any graph.
 FETCHES = pattern(r"(iterator_get_next|queue_dequeue|multi_device_iterator_get_next)")
 # A cluster is being set up: all its members have to come.
 SETS_UP_CLUSTER = pattern(
@@ -31,9 +31,9 @@ GENERATES = pattern(
 )
 # The tf.data service is asked for something.
 ASKS_SERVICE = pattern(r"/data_service_ops\.py$")
-# A graph is being built of a Python function.
+# A graph is being built from a Python function.
 TRACES = pattern(r"/framework/func_graph\.py$")
-# AutoGraph runs a loop of the traced function in Python: each iteration adds to the graph.
+# AutoGraph runs a loop of the traced function in Python: each iteration makes the graph larger.
 UNROLLS = pattern(r"/autograph/operators/control_flow\.py$")
 UNROLLED = {"_py_while_stmt": "while", "_py_for_stmt": "for"}
 CALLS_ITSELF = 3  # times on one stack
@@ -52,9 +52,9 @@ IMPORTS = pattern(r"^<frozen importlib|/importlib/")
 TOP_LEVEL = "<module>"
 # The folder of Python's own modules; what follows is the name of one.
 LIBRARY = pattern(r"^.*/(lib(64)?/python3[^/]*|Lib)/|^<frozen ")
-# Python's main thread has ended, and waits for the threads that are no daemons.
+# Python's main thread has ended, and waits for the threads that are not daemons.
 EXITS = pattern(r"/threading\.py$")
-# How Python begins a thread: what is outside of the thread's own function.
+# How Python starts a thread: the frames outside the thread's own function.
 STARTS_THREADS = frozenset({"run", "_bootstrap", "_bootstrap_inner"})
 
 
@@ -64,8 +64,8 @@ class Stack:
 
     frames: tuple[Frame, ...]
     texts: tuple[str, ...]  # as recorded
-    system_call: str = ""  # that it is in, where known
-    on: str = ""  # what that is about, in words
+    system_call: str = ""  # the one that it is in, where known
+    on: str = ""  # what that call waits for, in words
     loop: Loop | None = None  # in the user's own code
 
     @property
@@ -83,7 +83,7 @@ class Stack:
 
     @property
     def is_inside_tensorflow(self) -> bool:
-        """The runtime is at work, or waits; no Python of this thread runs."""
+        """The runtime is working or waiting; this thread runs no Python."""
         innermost = self.frames[0] if self.frames else None
         return innermost is not None and innermost.is_tensorflow and innermost.is_of(EXECUTES)
 
@@ -102,7 +102,7 @@ class Stack:
 
     @property
     def library_calls(self) -> tuple[Frame, ...]:
-        """The innermost frames, as far as they are of Python's own library."""
+        """The innermost frames that belong to Python's own library."""
         count = next((n for n, f in enumerate(self.frames) if not f.is_standard), len(self.frames))
         return self.frames[:count]
 
@@ -116,13 +116,13 @@ class Stack:
 
     @property
     def rests(self) -> bool:
-        """It waits for its user or for requests, as notebooks and servers do."""
+        """Whether it waits for its user or for requests, as notebooks and servers do."""
         telling = (f for f in self.frames if f.is_of(RESTS) or not f.is_standard)
         return any(frame.is_of(RESTS) for frame in islice(telling, 1))
 
     @property
     def unrolls(self) -> str:
-        """`while` or `for`: the loop of a function that is traced, round by round."""
+        """`while` or `for`: the loop in a function that is being traced, round by round."""
         names = (f.name for f in self.frames if f.is_of(UNROLLS) and f.name in UNROLLED)
         return next((UNROLLED[name] for name in names), "")
 
@@ -132,20 +132,20 @@ class Stack:
         return max(functions.values(), default=0) >= CALLS_ITSELF
 
     def users_caller(self, *kinds: re.Pattern[str]) -> re.Pattern[str] | None:
-        """Which of these has called the innermost function of the user's own."""
+        """Which of these called the innermost function of the user's own code."""
         at = next((n for n, frame in enumerate(self.frames) if frame.is_users), len(self.frames))
         found = (kind for frame in self.frames[at:] for kind in kinds if frame.is_of(kind))
         return next(found, None)
 
     @property
     def traced(self) -> str | None:
-        """The outermost function of the user's own that is becoming a graph."""
+        """The outermost function of the user's own code that is becoming a graph."""
         at = next((n for n, frame in reversed([*enumerate(self.frames)]) if frame.is_of(TRACES)), 0)
         inside = [f"{f.path} {f.function}" for f in self.frames[:at] if f.is_users]
         return inside[-1] if inside else None
 
     def users_around(self, kind: re.Pattern[str]) -> Frame | None:
-        """The user's own line that has brought it there."""
+        """The user's own line that led there."""
         at = [n for n, frame in enumerate(self.frames) if frame.is_of(kind)]
         return next((f for f in self.frames[at[-1] :] if f.is_users), None) if at else None
 
@@ -159,7 +159,7 @@ def stack_of(thread: ThreadStack) -> Stack:
 
 
 def module_of(frame: Frame) -> str:
-    """`concurrent.futures`, of a frame of Python's own library. Private parts are left out."""
+    """`concurrent.futures`, for a frame of Python's own library. Private parts are left out."""
     path = LIBRARY.sub("", frame.path.replace("\\", "/")).removesuffix(".py")
     parts = [part for part in PurePosixPath(path).parts if not part.startswith("_")]
     return ".".join(parts[-2:]) or PurePosixPath(path).name

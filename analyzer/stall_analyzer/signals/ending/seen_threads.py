@@ -1,4 +1,4 @@
-"""All threads of a process as a capture last saw them; first the one that holds training up."""
+"""All threads of a process as a capture last saw them; first the one that holds up training."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stall_analyzer.signals.ending.waits import wait_of
 
 
 def seen_threads(capture: Capture | None, stall: Stall | None) -> tuple[SeenThread, ...]:
-    """Those that stand in the same place are one."""
+    """Threads in the same place count as one."""
     blamed = stall.blamed.thread if stall is not None and stall.blamed is not None else None
     looks = capture.looks if capture is not None else ()
     threads = stall.threads if stall is not None else looks[-1].threads if looks else ()
@@ -46,7 +46,7 @@ def _seen(thread: ThreadStack, threads: Sequence[ThreadStack], is_blamed: bool) 
 
 
 def _without_ours(stack: Stack, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """Frames of the capture around the program's own say nothing; inside of them, they would."""
+    """The capture's own frames around the program's say nothing; those inside them would."""
     around = stack.frames.index(stack.owner) if stack.owner is not None else len(stack.frames)
     ours = {
         text

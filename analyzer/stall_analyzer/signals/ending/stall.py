@@ -26,7 +26,7 @@ def after_steps(count: int) -> str:
 
 
 def _users_line(frames: Iterable[Frame | None]) -> Frame | None:
-    """The innermost of the user's own."""
+    """The innermost line of the user's own code."""
     return next((frame for frame in frames if frame is not None and frame.is_users), None)
 
 
@@ -36,22 +36,22 @@ class Stall:
 
     state: str  # STUCK, ENDLESS, SLOW or UNSURE
     since_ns: int
-    until_ns: int  # the last that is known of it
+    until_ns: int  # the last time that it is known about
     step: int  # steps that had finished
     why: str  # in words: what shows the state
     blamed: Blamed | None
-    threads: tuple[ThreadStack, ...] = ()  # all of Python's, as they were last seen
-    went_on: bool = False  # after all
-    is_long: bool = False  # longer than the limit for such a time
-    attached: bool = False  # it was looked at from outside: of steps nothing is known
+    threads: tuple[ThreadStack, ...] = ()  # all Python threads, as they were last seen
+    went_on: bool = False  # training continued after it
+    is_long: bool = False  # longer than the limit for such a pause
+    attached: bool = False  # it was looked at from outside: nothing is known about steps
 
     @property
     def never_goes_on(self) -> bool:
         return self.state in (STUCK, ENDLESS) and self.blamed is not None
 
     def stands_at(self, frames: Sequence[Frame]) -> bool:
-        """Whether these are where training never continues: at that line of the user's code, or in
-        the function whose loop has no end."""
+        """Whether these frames are where training never continues: at that line of the user's code,
+        or in the function whose loop has no end."""
         mine = _users_line(map(frame_of, self.blamed.stack)) if self.blamed is not None else None
         other = _users_line(frames)
         if not self.never_goes_on or mine is None or other is None or mine.path != other.path:

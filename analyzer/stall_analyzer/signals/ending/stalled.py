@@ -49,29 +49,29 @@ from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
 
 # A capture begins to look after this long without a step; a shorter pause is not worth mentioning.
 PAUSE_S = 5.0
-# Without a limit that was exceeded: nobody waits that long for a step.
+# Where no limit was exceeded: nobody waits this long for a step.
 LONG_S = 60.0
-# The last sign of life, of two looks at the same stall, is the same but for rounding.
+# Two looks at the same stall have the same last sign of life, except for rounding.
 SAME_SIGN_NS = NS_PER_S
-# Ending a job ends all its processes, one after another: what moves for a moment because another
-# one is gone has not continued by itself.
+# Ending a job ends all its processes, one after another: one that moves for a moment because
+# another is gone has not continued on its own.
 ENDING_NS = NS_PER_S
 SIGNALS = (StopReason.SIGTERM, StopReason.SIGINT)
 CTRL_C = "KeyboardInterrupt"
 INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
-# Of a step that takes long: it may be traced as well.
+# Buckets of a step that takes long: it may also be one that is being traced.
 OPEN: tuple[Bucket, ...] = ("compute", "input", "unknown")
-# What another process may end that this one started.
+# Waits that a process started by this one may end.
 OF_PROCESSES = ("process", "pool", "future", "connection", "pipe")
 
 
 def stall_of_run(captures: Sequence[Capture], has_pipeline: bool = False) -> Stall | None:
-    """Of a cluster, the worker that stands still by itself: the others only wait for it."""
+    """In a cluster, the worker that is stuck on its own: the others only wait for it."""
     found = (stall_of(capture, captures, has_pipeline) for capture in captures)
     stalls = [stall for stall in found if stall is not None]
     stuck = [stall for stall in stalls if stall.never_goes_on]
     own = [stall for stall in stuck if stall.bucket != COMMUNICATION]
-    if len(own) < len(stuck):  # who polls waits for somebody as well, and here others wait for it
+    if len(own) < len(stuck):  # one that polls also waits for somebody
         own = [stall for stall in own if stall.blamed is None or stall.blamed.kind != "polling"]
     waiting = [stall for stall in stuck if stall.bucket == COMMUNICATION]
     return next(iter((*own, *waiting, *stuck, *stalls)), None)
@@ -106,7 +106,7 @@ def stall_of(
 
 
 def _is_in_fit(look: Look) -> bool:
-    """Keras takes a first batch, to build the model, before it tells anybody that it begins."""
+    """Keras takes a first batch, to build the model, before it announces that fit begins."""
     if look.main is None or look.phase != TrainingPhase.STARTUP:
         return False
     stack = stack_of(look.main)
@@ -119,7 +119,7 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
         reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
     until_ns = max(scene.looks[-1].ns, since_ns)
     step = scene.last.step
-    if _is_held(scene.last):  # it knows of no step that was made shortly before
+    if _is_held(scene.last):  # it does not know about steps that finished shortly before
         step = max(look.step for look in scene.capture.looks)
     return Stall(
         state,
@@ -141,17 +141,17 @@ def _last_looks(capture: Capture) -> tuple[Look, ...]:
     ending_ns = _ending_ns(capture)
     looks = [look for look in looks if look.sign_ns < ending_ns] or looks
     interrupted_ns = _interrupted_ns(capture)
-    if interrupted_ns is not None:  # later ones show something else: how the process exits
+    if interrupted_ns is not None:  # later ones show how the process exits
         looks = [look for look in looks if look.ns <= interrupted_ns] or looks
     same = _of_one_pause(looks, looks[-1]) if looks else ()
     if not same or _went_on(capture, same[-1], interrupted_ns is not None):
         return ()
     is_pause = same[-1].idle_s >= PAUSE_S or any(map(_is_over_its_limit, same))
-    return same if is_pause else ()  # a signal makes a look of its own, at a healthy run too
+    return same if is_pause else ()  # a signal causes a look too, even at a healthy run
 
 
 def _interrupted_ns(capture: Capture) -> int | None:
-    """When somebody pressed Ctrl-C, if nothing was begun or finished after it but the fit."""
+    """When somebody pressed Ctrl-C, if nothing but the fit began or ended after it."""
     last_ns = max(_signs_of_life(capture, interrupted=True), default=0)
     interrupts = (
         dump.ns
@@ -169,7 +169,7 @@ def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
 
 
 def _ending_ns(capture: Capture) -> float:
-    """From when on nothing shows that training continued by itself: a signal interrupts waits."""
+    """After this, nothing shows that training continued on its own: a signal interrupts waits."""
     signal_ns = min((dump.signal_ns for dump in capture.dumps if dump.signal_ns), default=math.inf)
     end = capture.end
     if end is None or end.reason not in SIGNALS:
@@ -182,21 +182,21 @@ def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
 
 
 def _is_of_pause(look: Look, last: Look) -> bool:
-    # What is known of steps is older than a dump that was written while no Python ran.
+    # What is known about steps is older than a dump that was written while no Python ran.
     if _is_held(look) and look.ns >= last.sign_ns:
         return True
     return abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS
 
 
 def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
-    """Whether something was finished after that, if only the program."""
+    """Whether something finished after that, even if only the program."""
     if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
         return True
-    # One may end as it is ended; and what is held knows less of steps than was made.
+    # One step may finish as the run is ended; and a held process knows of fewer steps than it ran.
     if not _is_held(last) and any(look.step > last.step + 1 for look in capture.looks):
         return True
     errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
-    # A process that is seen after its end hangs in the exit handlers of others.
+    # A process that is seen after its end hangs in other exit handlers.
     end = capture.end if capture.end is not None and capture.end.ns > last.ns else None
     by_itself = end is not None and end.reason == StopReason.EXIT
     return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
@@ -207,7 +207,7 @@ def _is_of_an_error(look: Look) -> bool:
 
 
 def _is_being_interrupted(look: Look) -> bool:
-    """Its main thread tells the capture of an error or a signal, and is in nothing else."""
+    """Whether its main thread is only telling the capture about an error or a signal."""
     if look.main is None:
         return False
     innermost = frame_of(look.main.frames[0]) if look.main.frames else None
@@ -223,7 +223,7 @@ def _is_held(look: Look) -> bool:
 
 
 def _was_held_there(scene: Scene) -> bool:
-    """Whether Python ran again for a moment only, for a signal, and stood where it had stood."""
+    """Whether Python ran again only for a moment, for a signal, and was where it had been."""
     main = scene.last.main
     held = (look.main for look in scene.looks if _is_held(look))
     return main is not None and any(h is not None and h.frames[:2] == main.frames[:2] for h in held)
@@ -233,8 +233,8 @@ def _was_held_there(scene: Scene) -> bool:
 
 
 def _pause_before_the_end(scene: Scene) -> Stall | None:
-    """Of a training that was ended, a pause between steps that was too long, if no longer ago than
-    it took: the next one was under way."""
+    """A pause between steps that was too long, in a training that was ended no later after it than
+    it lasted: the next such pause was under way."""
     dumps = [d for d in scene.capture.dumps if d.reason == StopReason.NO_STEP and d.step]
     end = scene.capture.end
     if not dumps or (end is not None and end.reason == StopReason.EXIT):
@@ -267,7 +267,7 @@ def _next_sign_ns(capture: Capture, look: Look) -> int | None:
 
 
 def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
-    """Of what TensorFlow is at, wherever in it the looks have met it."""
+    """Work that cannot end, wherever in it the looks found the process."""
     is_held = _is_held(scene.last) or _was_held_there(scene)
     if is_held or not _is_over_the_limit(scene):
         return None
@@ -276,14 +276,14 @@ def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
     if (found := fixed_loop(scene)) is not None:
         return (
             ENDLESS,
-            "what its condition depends on was recomputed, and was always the same",
+            "what its condition depends on was recomputed and was always the same",
             found,
         )
     return None
 
 
 def _traces(scene: Scene) -> tuple[str, str, Blamed | None] | None:
-    """A loop of the program's own may make any steps; but not while graphs are built for them."""
+    """A custom loop may run steps that nobody counts, but not while graphs are being built."""
     found = often_traced(scene) if _is_over_the_limit(scene) else None
     return (SLOW, *found) if found is not None else None
 
@@ -312,17 +312,17 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
 
 
 def _rests(reason: Blamed) -> bool:
-    return reason.kind != "user" and stack_of(reason.thread).rests  # a debugger is in the way
+    return reason.kind != "user" and stack_of(reason.thread).rests  # not in a debugger
 
 
 RESTS = "it waits for its user or for requests, as notebooks and servers do"
-REPLACED = "other workers were there each time, and none of its tasks was done"
+REPLACED = "there were other workers each time, and none of its tasks was done"
 POLLS = "it kept sleeping in one place, and nothing else happened"
 
 
 def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
-    """One that looks again and again whether something has come, in a loop of its own or inside
-    the library that its line has called. One long sleep is none."""
+    """A thread that checks again and again whether something has come, in its own loop or inside a
+    library that it called. One long sleep does not count."""
     thread, frames = reason.thread, stack_of(reason.thread).frames
     in_its_own_code = bool(frames) and frames[0].is_users
     in_a_library = thread.loop is None and is_woken(scene, thread)
@@ -333,7 +333,7 @@ def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
     cores = cores_at_work(scene)
     if cores is None or cores >= IDLE_CORES or busy_child(scene) or is_reading(scene):
         return None
-    where = "in the call of that line" if in_a_library else "in a while loop"
+    where = "inside the call on that line" if in_a_library else "in a while loop"
     does = f"keeps sleeping and checking, {where}, for something that never comes"
     return replace(reason, waits_in=does, sleeps=False, kind="polling", confidence=0.7)
 
@@ -354,18 +354,18 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if cores is None or not stands_still(scene):
         return UNSURE, "the threads were seen in different places, or only once"
     if reason is None or not reason.waits_in:
-        return UNSURE, "what it waits for is not known"
+        return UNSURE, "it is not known what it is waiting for"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
         return UNSURE, "steps that are not counted may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
-    return STUCK, f"{idle}in all {len(scene.calm)} looks the threads were at the same lines"
+    return STUCK, f"{idle}in all {len(scene.calm)} looks, the threads were at the same lines"
 
 
 def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str:
-    """Who does something after all, so that the rest only has to wait; empty: nobody."""
+    """What is still doing something, so that the rest only has to wait; empty: nothing."""
     if not _waits_for_nobody_here(scene, reason):
         if cores is not None and cores >= IDLE_CORES:
-            return f"{_who(reason)} was at work, with {percent(cores, 1)} of a core{_in(reason)}"
+            return f"{_who(reason)} was at work, using {percent(cores, 1)} of a core{_in(reason)}"
         if is_reading(scene):
             return "the process was reading from its disks"
     if reason is None:
@@ -384,22 +384,22 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
 
 
 def _waits_for_nobody_here(scene: Scene, reason: Blamed | None) -> bool:
-    """Whether it stays in one call that no other thread of the process can end: then it says
-    nothing that those are at work."""
+    """Whether it stays in one call that no other thread of the process can end: then it does not
+    matter that the others are at work."""
     if reason is None or reason.kind not in FROM_OUTSIDE:
         return False
     return stands_still(scene) and is_blocked(scene, reason.thread)
 
 
 def _who(reason: Blamed | None) -> str:
-    """The thread in question, unless that waits for others which are at work."""
+    """The thread in question, unless it waits for others that are at work."""
     if reason is None or reason.waits_in or reason.sleeps:
         return "the process"
     return reason.subject
 
 
 def _in(reason: Blamed | None) -> str:
-    """The loop that its line is in, which may be what does not end."""
+    """The loop that its line is in, which may be the one that does not end."""
     if reason is None or reason.waits_in or reason.sleeps:
         return ""
     stack, loop = stack_of(reason.thread), reason.thread.loop
@@ -415,7 +415,7 @@ def _in(reason: Blamed | None) -> str:
 
 
 def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blamed | None]:
-    """One look is all there is. Only what is known to wait, and for what, is stuck."""
+    """There is only one look. Only a process that is known to wait, and for what, is stuck."""
     if reason is not None and reason.bucket == COMMUNICATION:
         why = "no Python could run, because TensorFlow held the interpreter"
         return STUCK, why, reason
@@ -439,7 +439,7 @@ def _is_over_the_limit(scene: Scene) -> bool:
 
 
 def _busy_worker(scene: Scene) -> str:
-    """Another worker that does something, for which this one only has to wait."""
+    """Another worker that is doing something, so that this one only has to wait for it."""
     silent = silent_workers(scene.capture, scene.others)
     for other in scene.others:
         stall = stall_of(other, [other], scene.has_pipeline) if other not in silent else None

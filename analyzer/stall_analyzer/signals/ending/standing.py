@@ -14,27 +14,28 @@ from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
 from stall_analyzer.signals.ending.python_stacks import IMPORTS, TRACES, stack_of
 
-# Less of a core than this is threads that look around now and then.
+# Less of a core than this is only threads that look around now and then.
 IDLE_CORES = 0.02
 # A process that reads this much in each half of the time is reading.
 READING_BYTES = 100_000
-# A page that is missed brings at most so much of its file with it, as Linux reads ahead.
+# A missing page brings in at most this much of its file, because Linux reads ahead.
 PAGED_IN_BYTES = 128 << 10
-# With less of its memory left than this, pages are taken from a process that it needs again.
+# With less than this share of memory left, a process loses pages that it will need again.
 SHORT_OF_MEMORY = 0.1
-# So many looks in which the thread stands at the same line, over so many seconds.
+# The thread must be at the same line in this many looks, over this many seconds.
 LEAST_LOOKS = 3
 LEAST_SECONDS = 3.0
-# Of two readings that are closer, the looks themselves are most of what was at work.
+# Between two readings closer than this, most of the work is the looking itself.
 LEAST_GAP_NS = NS_PER_S // 2
-# On a machine that others keep busy, a thread that never waits gets at least so much of a core.
+# On a machine that others keep busy, a thread that never waits gets at least this much of a core.
 SPINS_CORES = 0.05
-# Less than any Python takes that leaves a call and comes to the next one.
-BLOCKED_NS, SELDOM = 20_000, 10  # in all, and at most once in so many looks
-# A thread that sleeps whenever it is looked at, or nearly so, watches something; it makes nothing.
+# Less than any Python needs to leave one call and get to the next: in all, and at most once in this
+# many looks.
+BLOCKED_NS, SELDOM = 20_000, 10
+# A thread that is asleep in this share of the looks only watches something; it makes nothing.
 MOSTLY = 0.5
 SERVED_PER_S = 3.0  # polling with a timeout is rarely faster than a few times a second
-# Here no step is expected: a program may do whatever it likes, as long as it does something.
+# No step is expected here: a program may do whatever it likes, as long as it does something.
 OUTSIDE_OF_FIT = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 CPU, READ, FAULTS, AVAILABLE, LIMIT = (
     (Tag.HOST + name).removeprefix(Tag.ALL)
@@ -49,11 +50,11 @@ CPU, READ, FAULTS, AVAILABLE, LIMIT = (
 
 
 def cores_at_work(scene: Scene) -> float | None:
-    """As many as were at work for half of the time or longer: saving a profile in the middle takes
-    a moment's work. None: it was not seen for long enough."""
+    """How many were at work for half of the time or longer: saving a profile in the middle takes
+    only a moment. None: it was not watched for long enough."""
     seen = {look.ns: look.cpu_s for look in scene.looks if look.cpu_s is not None}
     found = _usual_rate(seen)
-    if found is None:  # the looks know of the capture's own work, but there are too few of them
+    if found is None:  # the looks leave out the capture's own work, but there are too few of them
         found = _usual_rate(seen | _samples(scene))
     return None if found is None else max(found - _of_threads_that_sleep(scene), 0.0)
 
@@ -68,7 +69,7 @@ def _samples(scene: Scene) -> dict[int, float]:
 
 
 def _usual_rate(seen: Mapping[int, float]) -> float | None:
-    """The median over time, of readings that are not too close to each other."""
+    """The median over time, from readings that are not too close to each other."""
     times: list[int] = []
     for ns in sorted(seen):
         if not times or ns - times[-1] >= LEAST_GAP_NS:
@@ -82,7 +83,7 @@ def _usual_rate(seen: Mapping[int, float]) -> float | None:
 
 
 def _of_threads_that_sleep(scene: Scene) -> float:
-    """Cores that are due to threads which look around now and then, as monitors do."""
+    """Cores used by threads that look around now and then, as monitors do."""
     calls, looks = sleep_calls(scene), scene.calm
     asleep: dict[str, int] = {}
     for look in looks:
@@ -94,7 +95,7 @@ def _of_threads_that_sleep(scene: Scene) -> float:
 
 
 def _rate_of(scene: Scene, name: str) -> float | None:
-    """Of a thread that can be told by its name."""
+    """Cores used by a thread that can be recognized by its name."""
     seen = [
         (look.ns, thread.ran_ns)
         for look in scene.calm
@@ -107,7 +108,7 @@ def _rate_of(scene: Scene, name: str) -> float | None:
 
 
 def is_reading(scene: Scene) -> bool:
-    """Not what a machine that is short of memory took from the process, and now gives back."""
+    """Whether it reads more than pages that a machine short of memory took from it before."""
     read = _grew(scene, READ)
     if _is_short_of_memory(scene):
         read = read - PAGED_IN_BYTES * _grew(scene, FAULTS)
@@ -115,12 +116,12 @@ def is_reading(scene: Scene) -> bool:
 
 
 def _grew(scene: Scene, name: str) -> Float64s:
-    """In each half of the time; nothing, where nobody counted."""
+    """How much it grew in each half of the time; 0 where nobody counted."""
     series = scene.capture.series.get(name)
     if series is None or len(series) == 0:
         return np.zeros(2)
     halves = np.linspace(scene.looks[0].sign_ns, scene.looks[-1].ns, 3)
-    # Written only when it has changed: the value before holds.
+    # Written only when it has changed: until then, the value before applies.
     at = np.searchsorted(series.wall_ns, halves, side="right") - 1
     return np.diff(series.value[np.maximum(at, 0)])
 
@@ -134,8 +135,8 @@ def _is_short_of_memory(scene: Scene) -> bool:
 
 
 def busy_child(scene: Scene) -> str:
-    """A process that it started, and that is at work: `process 4711, python`. It may have been
-    starting before that."""
+    """A process that it started and that is at work: `process 4711, python`. Only the second half
+    counts: before that, it may have been starting."""
     middle = scene.calm[len(scene.calm) // 2]
     first = {child.pid: child for child in middle.children}
     lasts_s = (scene.last.ns - middle.ns) / NS_PER_S
@@ -160,7 +161,7 @@ def are_replaced(scene: Scene) -> bool:
 
 
 def stands_still(scene: Scene) -> bool:
-    """The threads that count are at the same lines in all looks."""
+    """Whether the threads that count are at the same lines in all looks."""
     looks = scene.calm
     if len(looks) < LEAST_LOOKS or (looks[-1].ns - looks[0].ns) / NS_PER_S < LEAST_SECONDS:
         return False
@@ -168,23 +169,23 @@ def stands_still(scene: Scene) -> bool:
 
 
 def places(look: Look) -> frozenset[tuple[object, ...]]:
-    """Of the main thread, and of those that run the user's code for TensorFlow."""
+    """Where the main thread is, and those that run the user's code for TensorFlow."""
     telling = [t for t in look.threads if t.main or is_called_by_tensorflow(stack_of(t))]
     return frozenset((thread.main, *_place(thread)) for thread in telling)
 
 
 def _place(thread: ThreadStack) -> tuple[str, ...]:
-    """Its lines, but of Python's library only functions: a wait with a timeout goes round there."""
+    """Its lines, but only functions of Python's library: a wait with a timeout loops in there."""
     stack = stack_of(thread)
     frames = stack.frames
     if stack.passes(TRACES) and (stack.unrolls or stack.calls_itself):
-        frames = frames[-1:]  # round by round, it is elsewhere in the same function
+        frames = frames[-1:]  # each round is somewhere else in the same function
     return tuple(f.function if f.is_standard else f"{f.path}:{f.line} {f.function}" for f in frames)
 
 
 def is_blocked(scene: Scene, thread: ThreadStack) -> bool:
-    """Whether it is known to stay in one call: it never got a core between the looks, or only to
-    see that it has to wait on."""
+    """Whether it is known to stay in one call: it never got a core between the looks, or only long
+    enough to see that it must keep waiting."""
     turns = _turns(scene, thread)
     ran = [t.ran_ns for t in _same(scene.calm, thread) if t.ran_ns is not None]
     seldom = len(turns) >= LEAST_LOOKS and (turns[-1] - turns[0]) * SELDOM <= len(turns)
@@ -192,13 +193,13 @@ def is_blocked(scene: Scene, thread: ThreadStack) -> bool:
 
 
 def is_woken(scene: Scene, thread: ThreadStack) -> bool:
-    """Whether it slept several times between two looks: one sleep has one end."""
+    """Whether it slept several times between two looks: a single sleep ends only once."""
     turns = _turns(scene, thread)
     return len(turns) >= LEAST_LOOKS and turns[-1] - turns[0] >= 2 * (len(turns) - 1)
 
 
 def is_served(scene: Scene, thread: ThreadStack) -> bool:
-    """Whether it is woken more often than somebody who looks at a clock."""
+    """Whether it is woken more often than polling with a timeout would do."""
     turns, lasts_s = _turns(scene, thread), (scene.calm[-1].ns - scene.calm[0].ns) / NS_PER_S
     return len(turns) >= LEAST_LOOKS and turns[-1] - turns[0] > SERVED_PER_S * lasts_s
 
@@ -208,8 +209,8 @@ def _turns(scene: Scene, thread: ThreadStack) -> list[int]:
 
 
 def spins_in(scene: Scene, thread: ThreadStack) -> Loop | None:
-    """The loop of the user's own in which it computes without end: `while`, with nothing in it that
-    takes time, and yet it was in it whenever it was looked at; or without a way out."""
+    """The `while` loop in the user's code in which it computes without end: nothing in the loop
+    takes time, and yet every look found the thread there; or the loop has no way out."""
     same = _same(scene.calm, thread)
     loops = [t.loop for t in same if t.loop is not None]
     loop, ran = loops[-1] if loops else None, [t.ran_ns for t in same]
@@ -224,7 +225,7 @@ def spins_in(scene: Scene, thread: ThreadStack) -> Loop | None:
 
 
 def _same(looks: Sequence[Look], thread: ThreadStack) -> list[ThreadStack]:
-    """The thread in each of the looks: the main one, or else the one in that function."""
+    """The thread in each of the looks: the main one, or the one in that function."""
     owner = stack_of(thread).owner
     found = []
     for look in looks:
@@ -237,11 +238,11 @@ def _same(looks: Sequence[Look], thread: ThreadStack) -> list[ThreadStack]:
     return found
 
 
-# ---------------------------------------------------------------- outside of fit
+# ---------------------------------------------------------------- outside fit
 
 
 def still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
-    """A program does this and that before and after it trains: only its last place counts."""
+    """A program does all kinds of things before and after it trains: only its last place counts."""
     calm = Scene(Capture(), looks).calm
     last, begin = places(calm[-1]), len(calm) - 1
     while begin > 0 and places(calm[begin - 1]) == last:
@@ -250,8 +251,8 @@ def still_at_the_end(looks: tuple[Look, ...]) -> tuple[Look, ...]:
 
 
 def is_one_preparation(scene: Scene) -> bool:
-    """Before fit, one line of the script takes long, wherever in it the looks have met it, and
-    nothing of it is TensorFlow's: a loop that trains would be."""
+    """Whether, before fit, one line of the script takes long, wherever in it the looks found it,
+    without TensorFlow, which a loop that trains would use."""
     if scene.last.phase != TrainingPhase.STARTUP or scene.is_attached:
         return False
     looks = scene.calm[-LEAST_LOOKS * 2 :]
@@ -266,8 +267,8 @@ def is_one_preparation(scene: Scene) -> bool:
 
 
 def is_worth_a_word(scene: Scene) -> bool:
-    """Before fit, one place that takes long. A loop of the program's own may train all the while,
-    without a mark, if not in one call; and after fit, nothing is waited for."""
+    """Whether, before fit, one place takes long. A custom loop may be training without a mark,
+    unless it stays in one call; and after fit, nobody waits for anything."""
     if scene.last.phase != TrainingPhase.STARTUP or scene.last.main is None:
         return False
     may_train = stack_of(scene.last.main).is_inside_tensorflow and not scene.capture.trains

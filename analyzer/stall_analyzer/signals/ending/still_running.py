@@ -1,7 +1,7 @@
-"""Whether a run that has finished no epoch is still going on.
+"""Whether a run that has finished no epoch is still running.
 
-A capture that lives writes every second. Of other logs only the age of the newest record tells,
-held against how far apart their records are. The times of the files say nothing: copying changes
+A live capture writes every second. For other logs, only the age of the newest record counts,
+compared with how far apart the records are. The times of the files say nothing: copying changes
 them.
 """
 
@@ -17,9 +17,9 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.ending.process_end import NS, SILENT_NS, was_killed
 
-# TensorFlow and TensorBoard write to disk every two minutes: twice that, and a step.
+# TensorFlow and TensorBoard write to disk every two minutes: this is twice that, and a step.
 RECENT_NS = 300 * NS
-# Steps of one run differ: what has been quiet for three times its longest pause has ended.
+# Steps of one run differ: a run that was quiet for this many times its longest pause has ended.
 PAUSES = 3
 CPU = (Tag.HOST + HostMetric.CPU).removeprefix(Tag.ALL)
 OVER = frozenset({MarkName.EPOCH_END, MarkName.FIT_END})
@@ -27,7 +27,7 @@ OVER = frozenset({MarkName.EPOCH_END, MarkName.FIT_END})
 
 @dataclass(frozen=True)
 class StillRunning:
-    """How far a run is that goes on."""
+    """How far a run has gotten that is still running."""
 
     step: int  # the newest that is known; 0: none
     lasted_ps: int  # from the first sign of training to that step; without one, until it was read
@@ -39,7 +39,7 @@ class StillRunning:
 
 
 def still_running(events: EventLog | None) -> StillRunning | None:
-    """None where an epoch was finished, or the run ended, or nothing tells."""
+    """None if an epoch has finished, the run has ended, or nothing shows either."""
     if events is None or events.read_ns is None:
         return None
     if events.capture is not None:
@@ -49,7 +49,7 @@ def still_running(events: EventLog | None) -> StillRunning | None:
     # A custom loop has no epoch to finish: what it logged so far is all there is to judge.
     if _has_finished_epoch(events) or events.keras is None or begin_ns is None or last_ns is None:
         return None
-    # A clock that is ahead of ours by as much says nothing, either.
+    # A clock that is ahead of ours by as much says nothing either.
     if abs(events.read_ns - last_ns) > max(RECENT_NS, PAUSES * _longest_pause_ns(series)):
         return None
     step = max(int(series.step[-1]), len(series)) if series is not None else 0  # from 0, or from 1
@@ -59,8 +59,9 @@ def still_running(events: EventLog | None) -> StillRunning | None:
 
 
 def is_timeless(events: EventLog | None) -> bool:
-    """Whether the same is said of a run whenever it is read: it does not go on, or what is said of
-    it is over and done with. The end of a captured process is known by its last record only."""
+    """Whether a report on this run would be the same at any later time: it is not running, or the
+    report is about a part that is over. A captured process has ended only if its last record says
+    so."""
     if events is None:
         return True
     if events.captures:
@@ -74,7 +75,7 @@ def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
     if over or not capture.trains or is_ahead or was_killed(capture, read_ns):
         return None
     begin, series = capture.marks[0], capture.series.get(STEP_SECONDS)
-    measured = int(series.step[-1]) + 1 if series else 0  # it is not there for each step
+    measured = int(series.step[-1]) + 1 if series else 0  # not every step has one
     step = max([measured, *(look.step for look in capture.looks[-1:])])
     last_step_ns = _last_step_ns(capture, series)
     return StillRunning(
@@ -89,7 +90,7 @@ def _of_capture(capture: Capture, read_ns: int) -> StillRunning | None:
 
 
 def _last_step_ns(capture: Capture, series: Series | None) -> int:
-    """Not every step is recorded, but the samples of the host say how many had ended."""
+    """Not every step is recorded, but the host's samples say how many had finished."""
     ends = [int(series.wall_ns[-1])] if series else []
     samples = capture.series.get(CPU)
     if samples is not None and len(samples) and samples.step[-1] > 0:
@@ -102,7 +103,7 @@ def _ps(ns: int) -> int:
 
 
 def _step_ps(series: Series | None) -> int | None:
-    """Between records that need not be of all steps; the median, because the first ones wait."""
+    """Between records, which may skip steps; the median, because the first steps wait."""
     if series is None:
         return None
     steps, pauses = np.diff(series.step), np.diff(series.wall_ns)
@@ -111,7 +112,7 @@ def _step_ps(series: Series | None) -> int | None:
 
 
 def _telling(events: EventLog) -> Series | None:
-    """The scalar that tells of most steps: that of batches, as Keras names them, or any."""
+    """The scalar that covers most steps: the one for batches, as Keras names it, or any other."""
     return batch_series(events) or max(events.train.values(), key=len, default=None)
 
 
@@ -122,5 +123,5 @@ def _longest_pause_ns(series: Series | None) -> int:
 
 
 def _has_finished_epoch(events: EventLog) -> bool:
-    """Of training or of its validation, which Keras logs at its end."""
+    """Whether training or its validation, which Keras logs at the end, finished an epoch."""
     return any(tag.startswith("epoch_") for tag in (*events.train, *events.validation))

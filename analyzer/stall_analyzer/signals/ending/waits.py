@@ -1,6 +1,6 @@
-"""What a thread waits in: by the frames of Python's library or, where C waits, by the system call.
+"""What a thread waits in: by the frames of Python's library or, in C code, by the system call.
 
-Which primitive it is decides what can be done about it.
+What can be done about a wait depends on its kind.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ WaitKind: TypeAlias = Literal[
     "graph_loop", "graph_wait", "tracing", "xla", "other",
 ]  # fmt: skip
 
-# What it waits for is not a thread of this process: whatever those compute, it does not end such a
-# wait.
+# Waits for something other than a thread of this process: whatever those compute, it does not end
+# such a wait.
 FROM_OUTSIDE: frozenset[WaitKind] = frozenset({"socket", "file_lock", "open", "user"})
 STANDARD_INPUT = "standard input"
 TERMINALS = (STANDARD_INPUT, "/dev/pts/", "/dev/tty", "/dev/console")
 A_PIPE = "a pipe"
 A_NAMED_PIPE = "the named pipe "
 
-# By module of Python's library; the first that a frame is of decides.
+# By module of Python's library; the first one that a frame belongs to decides.
 MODULES: Sequence[tuple[str, WaitKind]] = (
     ("pdb", "user"), ("bdb", "user"), ("multiprocessing.pool", "pool"),
     ("concurrent.futures", "future"), ("multiprocessing.queues", "queue"), ("queue", "queue"),
@@ -38,7 +38,7 @@ MODULES: Sequence[tuple[str, WaitKind]] = (
     ("http", "socket"), ("urllib", "socket"), ("ftplib", "socket"), ("smtplib", "socket"),
     ("asyncio", "other"), ("selectors", "other"),
 )  # fmt: skip
-# Of threading, by function.
+# By function of `threading`.
 FUNCTIONS: dict[str, WaitKind] = {
     "join": "thread", "_wait_for_tstate_lock": "thread", "_shutdown": "exit", "wait": "event",
     "wait_for": "event", "acquire": "lock", "__enter__": "lock",
@@ -60,7 +60,7 @@ CALLS: dict[str, tuple[WaitKind, str]] = {
     **dict.fromkeys(("pause", "rt_sigtimedwait"), ("other", "waits for a signal")),
     **dict.fromkeys(("sendto", "sendmsg"), ("socket", "waits until it can send")),
 }  # fmt: skip
-# Threads of gRPC and of servers are always in one of the others.
+# Calls that wait for one file. Threads of gRPC and of servers are always in one of the others.
 OF_ONE_FILE = frozenset(
     {"open", "openat", "flock", "fcntl", "read", "readv", "write", "writev", "recvfrom", "recvmsg",
      "connect"}
@@ -90,7 +90,7 @@ def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
 
 
 def wait_in_call(call: str, on: str) -> Wait | None:
-    """Of native code: for one file or connection; None where it may wait for anything."""
+    """The wait of native code for one file or connection; None where it may wait for anything."""
     return _by_call(call, on) if call in OF_ONE_FILE and on else None
 
 

@@ -1,7 +1,7 @@
-"""The profiled part of an epoch whose books were kept: what it shows in detail holds for the rest.
+"""The profiled part of an epoch with books: what it shows in detail is taken to hold for the rest.
 
-Nothing is estimated here but how costly a detail is: the books know how long all the steps took and
-what for, and the profiled steps know of which stage or op.
+Only the cost of a detail is estimated here: the books know how long all the steps took and what
+for, and the profiled steps know which stage or op it was.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from stall_analyzer.model.units import Int64s
 from stall_analyzer.signals.coverage import covered_spans
 from stall_analyzer.signals.estimate.windows import profiled_windows
 
-# With so much of it profiled, the detectors see enough of it as it is.
+# With this much of it profiled, the detectors see enough of it as it is.
 PROFILED_SHARE = 0.9
 LEAST_STEPS = 3
 
@@ -52,7 +52,7 @@ def booked_sample(timeline: Timeline, host: HostLedger) -> Estimate | None:
 
 
 def _again(host: HostLedger, start: Int64s, end: Int64s) -> dict[Bucket, int]:
-    """What of the intervals comes in every epoch, by bucket."""
+    """The time in the intervals that comes again in every epoch, by bucket."""
     ledger = host.ledger
     labels = ledger.cause.astype("int64")
     labels[ledger.one_time] = -1

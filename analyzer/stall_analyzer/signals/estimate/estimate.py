@@ -1,8 +1,8 @@
-"""The whole first epoch from what was seen of it: the marks of the log, and the profiled steps.
+"""The whole first epoch, estimated from the marks of the log and the profiled steps.
 
-The first step is a usual one plus what it took longer; the other steps are like those that were
+The first step is a usual one plus some extra time; the other steps are like those that were
 profiled; validation and the end of the epoch are known from their marks. Later epochs show what
-recurs: whatever the first one took longer was a one-time cost.
+recurs: the time by which the first one was longer was a one-time cost.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from stall_analyzer.model.causes import bucket_of
 from stall_analyzer.model.estimate import Estimate
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import counted, seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.estimate.first_step import divide_first_step, evidence_of, expected_ps
 from stall_analyzer.signals.estimate.own_cost import untraced_capture_ps
@@ -28,27 +28,28 @@ from stall_analyzer.signals.estimate.windows import is_chosen
 
 # With this much traced, there is nothing worth estimating.
 TRACED_SHARE = 0.9
-# Without any profile: steps compute, wait for input or are held up by Python, as often as not.
+# Without any profile: steps may compute, wait for input or be held up by Python.
 STEP_SHARES = {"compute.step": 0.35, "input.wait": 0.4, "host.python": 0.25}
 STEP_BUCKETS: tuple[Bucket, ...] = ("input", "host", "compute")
 DOUBT_NO_PROFILE = 1.0
-# Validation runs another graph, and what its input does was not traced. What it takes longer than
-# all the steps is as likely waiting as it is more data.
+# Validation runs another graph, and its input was not traced. If it takes longer than all the steps
+# together, that is as likely to be waiting as more data.
 DOUBT_VALIDATION, WAITING_SHARE = 0.6, 0.5
 DOUBT_EPOCH_END = 0.2
 DOUBT_CAME_ONCE = 0.8
 DOUBT_STOPPING = 0.2
-# Where nothing marks its end: a first step of public logs takes this and more of what is expected.
+# Where nothing marks its end: in public logs, a first step takes at least this many times as long
+# as expected.
 UNMARKED_TIMES = 2.0
 # Epochs differ by this much without a reason.
 NOISE_SHARE = 0.15
-LEAST_STEPS = 10  # whose mean length says something
-# Of an epoch whose mean loss is not a number: what explodes does so early, within tens of steps.
+LEAST_STEPS = 10  # with fewer, their mean length says little
+# In an epoch whose mean loss is not a number: what explodes does so early, within tens of steps.
 IN_VAIN_SHARE, DOUBT_IN_VAIN = 0.75, 0.5
 
 
 def estimate_of(seen: Seen) -> Estimate | None:
-    """None where all was traced, or where nothing is known of the epoch or of the program."""
+    """None where all was traced, or where nothing is known about the epoch or the program."""
     timeline = seen.timeline
     if not seen.window_ps or timeline.window.epoch is None or timeline.is_foreign:
         return None
@@ -80,7 +81,7 @@ def estimate_of(seen: Seen) -> Estimate | None:
 
 
 def _times(step: UsualStep | None, untraced_ps: int) -> float:
-    """How many times as many steps there were as were profiled."""
+    """How many steps there were for each one that was profiled."""
     return 1 + untraced_ps / step.length_ps / step.profiled if step is not None else 1.0
 
 
@@ -107,7 +108,7 @@ def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
 
 
 def _settled(step: UsualStep, seen: Seen) -> UsualStep:
-    """As most steps are: by their mean length where their number is known, else by the pipeline."""
+    """A step as most are: by their mean length or, if nobody counted them, by the pipeline."""
     steps, first, production = (
         seen.timeline.training_steps,
         seen.timeline.first_step,
@@ -121,7 +122,7 @@ def _settled(step: UsualStep, seen: Seen) -> UsualStep:
 
 
 def _in_vain(step: UsualStep) -> UsualStep:
-    """Computing of which some taught the model nothing."""
+    """A step in which some of the computing taught the model nothing."""
     causes = dict(step.causes_ps)
     wasted = IN_VAIN_SHARE * step.spent_ps("compute")
     for cause in causes:
@@ -160,7 +161,7 @@ def _first_step(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list
 
 
 def _unmarked_ps(seen: Seen) -> float:
-    """What the first step took longer, where nothing marks its end: it lies among the steps."""
+    """The extra time of the first step, where nothing marks its end: it is among the steps."""
     later = seen.later_epoch_ps
     if seen.timeline.first_step is not None or seen.begin_was_traced:
         return 0.0
@@ -171,7 +172,7 @@ def _unmarked_ps(seen: Seen) -> float:
 
 
 def _once_at_most(seen: Seen, extra_ps: float) -> float:
-    """Where later epochs are shorter, no more can have come once than they are shorter."""
+    """One-time costs cannot be more than the time by which later epochs are shorter."""
     later = seen.later_epoch_ps
     if later is None or later > seen.window_ps:
         return extra_ps
@@ -180,12 +181,12 @@ def _once_at_most(seen: Seen, extra_ps: float) -> float:
 
 
 def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part]:
-    """The steps after the first one, and what of them came once."""
+    """The steps after the first one, and their one-time costs."""
     once_ps, later = _came_once(seen), seen.later_epoch_ps
     if later is not None:
         count = len(seen.timeline.later_epochs_ps)
-        epochs = "later epoch" if count == 1 else "later epochs"
-        rests_on.append(f"{count:,} {epochs} took {seconds(later)} (median).")
+        median_of = " (median)" if count > 1 else ""
+        rests_on.append(f"{counted(count, 'later epoch')} took {seconds(later)}{median_of}.")
     shares, doubt = _like(step)
     cached = any("Cache" in stage.path for stage in seen.pipeline.stages)
     again_ps = seen.untraced.steps - once_ps - _unmarked_ps(seen)
@@ -203,7 +204,7 @@ def _steps(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list[Part
 
 
 def _came_once(seen: Seen) -> float:
-    """What the epoch took longer than later ones, its first step apart."""
+    """How much longer the epoch took than later ones, apart from its first step."""
     later, known_ps = seen.later_epoch_ps, seen.first_step_end_ps
     if not known_ps and seen.begin_was_traced:
         known_ps = seen.host.ledger.one_time_ps()

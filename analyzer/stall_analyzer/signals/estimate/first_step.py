@@ -1,9 +1,9 @@
 """Where the first step's time went, beyond what every step takes.
 
 It builds the graph, instantiates it, asks for the first element and runs for the first time.
-Building takes Python some time per op, Keras's own preparations take about the same in every run,
-and both grow equally on a slower machine. What is left over is the first element where the pipeline
-may be slow to start, or else the building of code.
+Building takes Python some time per op, Keras's own preparations take about the same time in every
+run, and both take longer on a slower machine. What is left over is the first element, if the
+pipeline may be slow to start, or otherwise the building of code.
 """
 
 from __future__ import annotations
@@ -20,22 +20,22 @@ from stall_analyzer.signals.estimate.parts import Part
 from stall_analyzer.signals.estimate.production import Production
 from stall_analyzer.signals.input.input_pipeline import PipelineSignals
 
-# What an op of the step takes to be traced, in Python, and to be made ready to run; where the step
-# makes variables, those of Adam, say, Keras traces it twice. Measured on half of the programs of
-# `make partial`, as are the times below; a slower machine takes longer for all of them.
+# How long it takes to trace an op of the step in Python and prepare it to run. If the step creates
+# variables, such as Adam's, Keras traces it twice. These times and those below were measured on
+# half of the programs of `make partial`; a slower machine takes longer for all of them.
 OP_PS, OP_TWICE_PS = 1.6 * PS_PER_MS, 2.5 * PS_PER_MS
-OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace tells
-USUAL_OPS = 100  # where neither a trace nor a model tells
+OPS_PER_LAYER = 20  # a layer with its gradient and its update, where no trace shows them
+USUAL_OPS = 100  # where neither a trace nor a model shows them
 PREPARING_PS = 85 * PS_PER_MS  # Keras, in Python
 PROFILER_START_PS = 80 * PS_PER_MS
 WARM_UP_PS = 20 * PS_PER_MS  # kernels and memory, for the first time
-FIRST_ELEMENT_PS = 25 * PS_PER_MS  # making the iterator and its threads
-READY_ELEMENT_PS = 8 * PS_PER_MS  # the same for data that are in memory
-# A machine is not taken to be slower than this: a longer first step has another reason.
+FIRST_ELEMENT_PS = 25 * PS_PER_MS  # creating the iterator and its threads
+READY_ELEMENT_PS = 8 * PS_PER_MS  # the same for data that is in memory
+# A machine is assumed to be slower by at most this factor: a longer first step has another reason.
 SLOWER = 1.3
 DOUBT, DOUBT_TWO_REASONS = 0.3, 0.6
 
-# Sources whose first element may take any time: something is opened, read or started for it.
+# Sources whose first element may take any amount of time: it has to be opened, read or started.
 OPENED = (
     "Generator", "TFRecord", "TextLine", "FixedLengthRecord", "SSTable", "Csv", "CSV", "Sql",
     "Interleave", "ParallelInterleave", "LegacyParallelInterleave", "Snapshot", "Load", "Save",
@@ -43,7 +43,7 @@ OPENED = (
 )  # fmt: skip
 
 
-# Stages that need no function of their own to be made ready.
+# Stages that have no function to prepare.
 IN_MEMORY = frozenset({
     "Root", "Prefetch", "Model", "Options", "MaxIntraOpParallelism", "TensorSlice", "FromTensor",
     "Tensor", "Range", "FiniteRepeat", "ForeverRepeat", "BatchV2", "Batch", "Zip", "MemoryCache",
@@ -53,18 +53,18 @@ IN_MEMORY = frozenset({
 
 @dataclass(frozen=True)
 class FirstStepEvidence:
-    """What is known of how the first step came about."""
+    """What is known about the first step."""
 
-    ops: int  # in the step's graph, as far as they were seen
-    traced_twice: bool  # the optimizer makes variables of its own in the first step
+    ops: int  # those in the step's graph that were seen
+    traced_twice: bool  # the optimizer creates variables in the first step
     compiled_by_xla: bool
     eager: bool
     by_keras: bool  # the window begins where Keras begins to prepare
     source_may_be_slow: bool
-    in_memory: bool  # the pipeline only hands on what is there
+    in_memory: bool  # the pipeline only passes on data that is in memory
     traced: bool  # some steps were profiled
-    element_ps: float  # what the first element takes by what others take, with a buffer to fill
-    starts_profiler: bool = False  # Keras, at its end
+    element_ps: float  # the first element, as fast as the others, with a buffer to fill
+    starts_profiler: bool = False  # Keras starts it at the end of the step
 
 
 def evidence_of(
@@ -93,7 +93,7 @@ def evidence_of(
 
 
 def _makes_variables(keras: KerasConfig | None) -> bool:
-    """Whether the optimizer keeps something of each weight; plain gradient descent does not."""
+    """Whether the optimizer keeps variables for each weight; plain gradient descent does not."""
     if keras is None or keras.optimizer is None:
         return False
     momentum = keras.optimizer_config.get("momentum")
@@ -101,7 +101,7 @@ def _makes_variables(keras: KerasConfig | None) -> bool:
 
 
 def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
-    """`extra_ps`: what it took longer than a usual step."""
+    """`extra_ps`: how much longer it took than a usual step."""
     element_ps = min(evidence.element_ps, extra_ps)
     expected = expected_ps(evidence)
     slower = (extra_ps - element_ps) / sum(expected.values())
@@ -123,7 +123,7 @@ def divide_first_step(extra_ps: float, evidence: FirstStepEvidence) -> Part:
 
 
 def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
-    """What such a first step takes on the machine that the times were measured on."""
+    """How long such a first step takes on the machine on which the times were measured."""
     built = evidence.ops * (OP_TWICE_PS if evidence.traced_twice else OP_PS)
     return {
         "compile.tracing": 0.0 if evidence.eager else built,
@@ -135,7 +135,7 @@ def expected_ps(evidence: FirstStepEvidence) -> dict[str, float]:
 
 
 def _other_reason(evidence: FirstStepEvidence) -> str:
-    """What may take long whatever the size of the graph; at the least, Python in the model."""
+    """What may take long whatever the size of the graph; if nothing else, Python in the model."""
     if evidence.compiled_by_xla:
         return "compile.xla"
     slow_input = evidence.source_may_be_slow or evidence.eager
@@ -143,14 +143,14 @@ def _other_reason(evidence: FirstStepEvidence) -> str:
 
 
 def _shares_of_rest(reason: str, evidence: FirstStepEvidence) -> dict[str, float]:
-    """Where no step was traced, nothing is known of the pipeline: it is as likely slow to begin."""
+    """If no step was traced, the pipeline is not known: it may just as well be slow to start."""
     if evidence.traced or reason != "compile.tracing":
         return {reason: 1.0}
     return {reason: 0.5, "input.first_element": 0.5}
 
 
 def _ops_in(aligned: AlignedTrace) -> int:
-    """Different ops that ran; those of the pipeline are few beside those of the step."""
+    """Different ops that ran; the pipeline has few compared with the step."""
     trace = aligned.trace
     return sum(
         1
@@ -164,7 +164,7 @@ def _uses_xla(aligned: AlignedTrace) -> bool:
 
 
 def _fill_ps(pipeline: PipelineSignals) -> float:
-    """Elements of a shuffle buffer times what one of them takes."""
+    """The number of elements in a shuffle buffer times the time for one of them."""
     filled = 0.0
     for shuffle in pipeline.of_kind("Shuffle"):
         size = shuffle.parameters.get("buffer_size", 0)

@@ -1,4 +1,4 @@
-"""How much of the training thread's time a capture took where no profiler ran, by its own clock."""
+"""How much of the training thread's time a capture took while no profiler ran, as it timed it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ ENDS = (MarkName.EPOCH_END, MarkName.FIT_END)
 
 
 def untraced_capture_ps(timeline: Timeline, host: HostLedger) -> int:
-    """Of the first epoch; 0 where the capture, an older one, did not say."""
+    """In the first epoch; 0 where the capture is too old to say."""
     capture = timeline.events.capture if timeline.events is not None else None
     marks = [m for m in capture.first_fit if m.own_s is not None] if capture is not None else []
     begins = [m.own_s for m in marks if m.what == MarkName.EPOCH_BEGIN]

@@ -1,8 +1,8 @@
 """Where a part of the epoch probably went, and how far off that may be.
 
 A part is a stretch of the window that was not traced. Its likely times are shares of its length.
-Its doubt is the share of that length which may have gone to anything else: the truth is taken to be
-`(1 - doubt)` of what is likely, and the rest of it wherever it may be.
+Its doubt is the share of that length that may have gone to something else: `(1 - doubt)` of each
+likely time is taken to be true, and the rest may be anywhere.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from stall_analyzer.model.records import dataclass
 UNTRACED = code("unknown.not_traced")
 # No share of a part is known better than this.
 LEAST_DOUBT = 0.05
-# What is lost by rounding each cause of each part down.
+# What may be lost by rounding down each cause of each part.
 ROUNDING_PS = 1000
-NEXT_TO_NOTHING = 1000  # a share of the epoch below one in so many is not told from none
+NEXT_TO_NOTHING = 1000  # less than one part in this many of the epoch counts as nothing
 
 
 @dataclass(frozen=True)
 class Part:
-    """A stretch that was not traced, divided by what is known of it."""
+    """A stretch that was not traced, divided by what is known about it."""
 
     likely_ps: Mapping[str, float]  # by cause; sums to its length
-    once: bool  # belongs to the first epoch alone
+    once: bool  # belongs only to the first epoch
     doubt: float  # from 0 to 1
-    # Buckets that the doubted time may belong to; all of its own where none are named.
+    # Buckets that the doubted time may belong to, besides its own.
     rivals: tuple[Bucket, ...] = ()
 
     @property
@@ -43,7 +43,7 @@ class Part:
 def divided(
     length_ps: float, shares: Mapping[str, float], once: bool, doubt: float, *rivals: Bucket
 ) -> Part:
-    """A stretch that goes to causes by their shares, whatever these sum to."""
+    """A stretch divided among causes by their shares, whatever these sum to."""
     whole = sum(shares.values()) or 1.0
     likely = {cause: length_ps * share / whole for cause, share in shares.items()}
     return Part(likely, once, doubt, rivals)
@@ -77,7 +77,7 @@ def likely_ledger(exact: Ledger, parts: Iterable[Part]) -> Ledger:
 
 
 def ranges(likely: Ledger, exact: Ledger, parts: Sequence[Part]) -> dict[Bucket, Range]:
-    """Of every bucket; never less than was traced of it, and never more than there is time for."""
+    """The range of every bucket: never less than was traced, never more than there is time for."""
     whole_ps = int(likely.bounds_ps[-1])
     traced, likely_ps = exact.buckets_ps, likely.buckets_ps
     found = {}
@@ -102,7 +102,7 @@ def _could_be_less(part: Part, bucket: Bucket) -> float:
 
 
 def _could_be_more(part: Part, bucket: Bucket) -> float:
-    """What is doubted of the others may have been this bucket, if it is one that may be."""
+    """The doubted time of other buckets may belong to this one, if it is in the part or a rival."""
     mine = _in_bucket(part, bucket)
     if not mine and bucket not in part.rivals:
         return 0.0

@@ -1,9 +1,9 @@
 """Can the input pipeline keep up? What one profiled batch shows.
 
 A pipeline that works ahead fills its buffer while the first step is compiled, so the second batch
-is there at once however slow the pipeline is. But when a batch is taken from a full buffer, its
+is there at once, however slow the pipeline is. But when a batch is taken from a full buffer, its
 place is filled again: a pipeline that keeps up makes a batch for each one that is taken. What it
-made while the steps were profiled tells how long a batch takes; where it made none, a batch takes
+made while the steps were profiled shows how long a batch takes; if it made none, a batch takes
 longer than those steps.
 """
 
@@ -26,14 +26,15 @@ PARALLEL = ("Parallel", "LegacyParallel", "MapAndBatch")
 
 @dataclass(frozen=True)
 class Production:
-    """How batches come about beside the steps."""
+    """How batches are made while steps run."""
 
-    # "in the step": nothing works ahead, a wait shows all. "seen": what a batch takes is known.
-    # "slower": none was finished meanwhile. "hidden": Python threads outside of tf.data make them.
+    # "in the step": nothing works ahead, so waits show everything. "seen": it is known how long a
+    # batch takes. "slower": none was finished in the meantime. "hidden": Python threads outside
+    # tf.data make them.
     state: State
-    batch_ps: int = 0  # what one takes, where it was seen
-    certain: bool = True  # False: they were taken up so fast, which may be out of a full buffer
-    ready: int = 0  # batches that lay in the buffer, made while the first step was compiled
+    batch_ps: int = 0  # how long one takes, where that was seen
+    certain: bool = True  # False: they may have come that fast because a buffer was full
+    ready: int = 0  # batches that were in the buffer, made while the first step was compiled
 
 
 def production_of(pipeline: PipelineSignals, profiled_ps: int) -> Production | None:
@@ -50,7 +51,7 @@ def production_of(pipeline: PipelineSignals, profiled_ps: int) -> Production | N
 
 
 def _made_for(pipeline: PipelineSignals, ahead: str, profiled_ps: int) -> Production:
-    """What the stage that works ahead was given while batches were taken."""
+    """From what the stage that works ahead was given while batches were taken."""
     batches = pipeline.stages[0].count
     stages = {stage.path: stage for stage in pipeline.stages}
     given = max((s for s in pipeline.stages if s.parent == ahead), key=_count, default=None)
@@ -60,7 +61,7 @@ def _made_for(pipeline: PipelineSignals, ahead: str, profiled_ps: int) -> Produc
     kind = ahead.rpartition("::")[2]
     if not kind.startswith(PARALLEL):
         return Production("seen", given.total_ps // batches)
-    # Several are made at a time: how fast they are taken up tells how fast they are done with.
+    # Several are made at a time: how fast new ones are begun shows how fast others are finished.
     fused = kind.startswith("MapAndBatch") and ahead in stages
     needed = batches * (stages[ahead].parameters.get("batch_size", 1) if fused else 1)
     if given.count >= needed:
@@ -73,7 +74,7 @@ def _count(stage: Stage) -> int:
 
 
 def _innermost_ahead(pipeline: PipelineSignals) -> str:
-    """The path of the last of the stages that work ahead one after the other, seen from the step;
+    """The path of the stage farthest from the step, in an unbroken row of stages that work ahead;
     empty where none does. It need not have given an element itself."""
     found = ""
     for stage in pipeline.stages:

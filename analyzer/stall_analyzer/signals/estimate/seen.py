@@ -1,4 +1,4 @@
-"""What an estimate is made from: the marks of the log, what was traced, and the input pipeline."""
+"""What an estimate is based on: the marks of the log, what was traced, and the input pipeline."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PROFILED_BATCH = "Profiled batch"
 
 @dataclass(frozen=True)
 class Untraced:
-    """Picoseconds of the window that were not traced, by where they lie."""
+    """Picoseconds of the window that were not traced, by part of the epoch."""
 
     first_step: int
     steps: int
@@ -32,7 +32,7 @@ class Untraced:
 
 @dataclass(frozen=True)
 class Seen:
-    """One run, as the host that stands for it saw it."""
+    """One run, as the host that represents it saw it."""
 
     timeline: Timeline
     host: HostLedger
@@ -51,13 +51,13 @@ class Seen:
 
     @property
     def first_step_end_ps(self) -> int:
-        """When the first step was surely over; 0 where nothing tells."""
+        """When the first step was certainly over; 0 where that is not known."""
         first = self.timeline.first_step
         return first.end_ps if first is not None else 0
 
     @property
     def begin_was_traced(self) -> bool:
-        """Then the ledger knows the first step, whether or not anything marks its end."""
+        """Whether the ledger knows the first step, even if nothing marks its end."""
         return any(
             trace.covered_ps[0] <= BEGIN_TOLERANCE_PS
             and trace.clock.source not in ("none", "session name")
@@ -76,10 +76,10 @@ class Seen:
 
     @property
     def stopping_ps(self) -> int:
-        """What stopping the profiler took at least, in the middle of the steps.
+        """The least time that stopping the profiler took, in the middle of the steps.
 
-        Where it would not fit, the time zone of the session's name was taken wrong. A capture stops
-        it in a thread of its own, and training continues.
+        If it does not fit, the time zone of the session's name was guessed wrong. A capture stops
+        the profiler in its own thread, and training continues.
         """
         return sum(
             trace.stopping_ps
@@ -95,7 +95,7 @@ class Seen:
 
     @property
     def keras_profiles(self) -> bool:
-        """Whether Keras itself ran the profiler, between two batches: Keras 3 marks them."""
+        """Whether Keras itself ran the profiler, from one batch to another: Keras 3 marks them."""
         return any(PROFILED_BATCH in aligned.trace.names for aligned in self.traces)
 
     @property

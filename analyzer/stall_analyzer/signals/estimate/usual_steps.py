@@ -1,4 +1,4 @@
-"""What a usual step went to, by the steps that were profiled."""
+"""Where the time of a usual step goes, by the steps that were profiled."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from stall_analyzer.model.timeline import AlignedTrace, Step
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.estimate.production import Production
 
-# Of this many steps in a row, the later half shows the usual state: the buffers that were filled
-# during the first step are empty by then.
+# The later half of this many steps in a row shows the usual state: by then, the buffers that were
+# filled during the first step are empty.
 SETTLED_FROM = 4
-# A wait of this share of a step is the usual state already: the buffer is empty.
+# If a step already waits for this share of its time, the buffer is empty: that is the usual state.
 WAITED_SHARE = 0.2
-# Where a batch takes longer than the step, nothing tells how much longer, up to this or to the time
-# in which it was made: the middle of the two, as factors go, is as likely too long as too short.
+# If a batch takes longer than the step, it is not known how much longer: up to this, or up to the
+# time that was available to make it. The geometric mean of both is as likely too long as too short.
 LONGEST_BATCH_PS = 500 * PS_PER_MS
-# The queue of Python workers may keep up or not.
+# A queue filled by Python workers may or may not keep up.
 HIDDEN_WAIT_SHARE = 0.5
 
 # How much of the untraced steps may have gone elsewhere; found on half of the programs of
@@ -39,11 +39,11 @@ LONGER_SHARE = 0.25
 
 @dataclass(frozen=True)
 class UsualStep:
-    """One step as most of them are: causes that come again, in ps."""
+    """One step as most of them are: recurring causes, in ps."""
 
     causes_ps: Mapping[str, float]
-    profiled: int  # steps that it is made of
-    stretches_ps: tuple[tuple[int, int], ...]  # where they lie
+    profiled: int  # how many steps it was taken from
+    stretches_ps: tuple[tuple[int, int], ...]  # where they are
     doubt: float
     why: str  # one sentence, empty where the steps speak for themselves
 
@@ -58,9 +58,9 @@ class UsualStep:
 def usual_step(
     steps: Sequence[Step], traces: Sequence[AlignedTrace], ledger: Ledger, batches_logged: bool
 ) -> UsualStep | None:
-    """As profiled; None where no step was. The epoch's first step is no usual one.
+    """As profiled; None where no step was. The epoch's first step is not a usual one.
 
-    Where batches are not logged, what a profiled one writes is about the profile itself.
+    Where batches are not logged, what a profiled batch writes is about the profile itself.
     """
     stretches = [found for trace in traces if (found := _profiled(steps, trace)) is not None]
     if not stretches:
@@ -93,7 +93,7 @@ def _traces_device(traces: Sequence[AlignedTrace]) -> bool:
 def with_production(
     step: UsualStep, production: Production | None, first_step_ps: int
 ) -> UsualStep:
-    """The same in the state that most steps are in: after the buffers have run empty."""
+    """The same step in the state that most steps are in: after the buffers have run empty."""
     waits = step.causes_ps.get("input.wait", 0.0)
     settled = waits >= WAITED_SHARE * step.length_ps
     if production is None or (settled and production.state != "hidden"):
@@ -107,7 +107,7 @@ def with_production(
     if production.state == "slower":
         longest = first_step_ps / (production.ready + 1) or LONGEST_BATCH_PS
         share, doubt = _share_of_wait(busy, min(longest, LONGEST_BATCH_PS)), DOUBT_SLOWER
-        why = "No batch was finished while steps were profiled: each takes longer than a step."
+        why = "No batch was finished while steps were profiled: a batch takes longer than a step."
     else:
         share, doubt = HIDDEN_WAIT_SHARE, DOUBT_HIDDEN
         why = "Batches are made by Python workers, which the profile does not show."
@@ -115,12 +115,12 @@ def with_production(
 
 
 def _share_of_wait(busy_ps: float, longest_ps: float) -> float:
-    """Of a step that waits for a batch which takes longer than it."""
+    """How much of a step is a wait, for a batch that takes longer than the step itself."""
     return 1 - sqrt(min(busy_ps / longest_ps, 1.0))
 
 
 def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualStep:
-    """The same with the length of all steps, where their number is known."""
+    """The same step with the mean length of all steps, where their number is known."""
     more = mean_ps - step.length_ps
     if more <= LONGER_SHARE * step.length_ps:
         return step
@@ -138,10 +138,10 @@ def _waiting(step: UsualStep, waits_ps: float, doubt: float, why: str) -> UsualS
 
 
 def _profiled(steps: Sequence[Step], trace: AlignedTrace) -> tuple[int, tuple[int, int]] | None:
-    """How many steps one trace shows, and from when to when: the settled ones of enough.
+    """How many steps one trace shows, and from when to when; if there are enough, the settled ones.
 
-    A profile begins and ends with a batch, so what comes after its last step belongs to that step:
-    callbacks, say.
+    A profile begins and ends with a batch, so what comes after its last step, such as callbacks,
+    belongs to that step.
     """
     begin, end = trace.covered_ps
     inside = [step for step in steps if begin <= step.start_ps < step.end_ps <= end]
@@ -158,9 +158,9 @@ def _profiled(steps: Sequence[Step], trace: AlignedTrace) -> tuple[int, tuple[in
 
 
 def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, int]:
-    """Picoseconds per cause in the spans, of what comes again; measuring is left out.
+    """Picoseconds per recurring cause in the spans; measuring is left out.
 
-    Where a step mostly shows no work at all, a device was at work that was not traced.
+    If a step shows mostly no work at all, a device that was not traced was at work.
     """
     inside = np.array([bound for span in spans for bound in span], dtype=np.int64)
     rows = Tiling(ledger.bounds_ps, np.arange(len(ledger.cause), dtype=np.int64))
@@ -180,7 +180,7 @@ def _recurring(ledger: Ledger, spans: Sequence[tuple[int, int]]) -> dict[str, in
     return spent
 
 
-# A step that was retraced after the first one will be again: apart from Keras's own second trace,
-# nothing but the program's arguments makes it so.
+# A step that was retraced after the first one will be retraced again: apart from Keras's own second
+# trace, only the program's arguments cause that.
 NO_EVIDENCE = CAUSES.index("unknown.no_evidence")
 RETRACING = np.array([CAUSES.index("compile.retracing")])

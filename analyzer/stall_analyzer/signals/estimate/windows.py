@@ -1,7 +1,7 @@
-"""An epoch of which only samples were profiled, and what they say about the rest of it.
+"""What profiled samples of an epoch say about the rest of it.
 
-The ledger is exact and calls what was not traced unknown. But where windows of the profiler lie all
-through the epoch, and it is known when each step ended, the profiled steps say what the others
+The ledger is exact and calls what was not traced unknown. But if profiled windows are spread
+throughout the epoch, and it is known when each step ended, the profiled steps show what the others
 probably spent their time on. That is an estimate, kept apart from the ledger, and every sentence
 that rests on it says so.
 """
@@ -25,18 +25,18 @@ from stall_analyzer.model.timeline import AlignedTrace, Phase, Step, Timeline, s
 from stall_analyzer.model.units import Float64s, Int64s
 from stall_analyzer.signals.estimate.own_cost import untraced_capture_ps
 
-# With so much of it traced there is nothing worth estimating.
+# With this much traced, there is nothing worth estimating.
 TRACED_SHARE = 0.9
-# Two windows may be a beginning and an end that do not know of each other.
+# Two windows may be a beginning and an end that have nothing in common.
 LEAST_WINDOWS = 3
 LEAST_STEPS = 10
-# Of an epoch whose steps were only logged: so much of it must be known to be steps.
+# If the steps of an epoch were only logged, this much of it must be known to be steps.
 KNOWN_SHARE = 0.5
 # A longer stretch that nobody looked at may hold anything.
 LONGEST_GAP_SHARE = 0.5
 # Keras traces its step in the first call, and often once more in the second.
 WARM_STEPS = 2
-# A step this much longer than the usual one is something of its own, unless one like it was seen.
+# A step this many times as long as usual is a special case, unless one like it was profiled.
 UNUSUAL_FACTOR = 2.0
 # Profiled steps are a little slower than others, and samples are few: never surer than this.
 LEAST_DOUBT = 0.1
@@ -52,7 +52,7 @@ COUNTS[UNTRACED] = False
 
 @dataclass(frozen=True)
 class ProfiledWindow:
-    """A profiled part of the epoch, and what its time went to."""
+    """A profiled part of the epoch, and where its time went."""
 
     start_ps: int
     end_ps: int
@@ -115,13 +115,13 @@ def _ranges(likely: Ledger, exact: Ledger, doubted_ps: int) -> dict[Bucket, Rang
 def profiled_windows(
     timeline: Timeline, host: HostLedger, all_steps: Sequence[Step]
 ) -> Iterator[ProfiledWindow]:
-    """Those that saw usual steps from their beginning to their end, in order."""
+    """The windows that saw usual steps from beginning to end, in order."""
     tiling, steps = host.ledger.tiling, all_steps[WARM_STEPS:]
     parts = [a for a in timeline.traces if a.host == host.host and not is_chosen(timeline, a)]
     for part in sorted(parts, key=lambda part: part.covered_ps):
         begin, end = part.covered_ps
         inside = [step for step in steps if begin <= step.start_ps and step.end_ps <= end]
-        inside = inside[1:]  # the first one may hold the start of the profiler
+        inside = inside[1:]  # the first one may include the start of the profiler
         if not inside:
             continue
         first, last = inside[0].start_ps, inside[-1].end_ps
@@ -142,7 +142,7 @@ def is_chosen(timeline: Timeline, part: AlignedTrace) -> bool:
 
 
 def _by_cause(tiling: Tiling, start: Int64s, end: Int64s) -> Int64s:
-    """Per cause and interval."""
+    """[cause, interval]"""
     return np.array([time_in(tiling, start, end, np.array([c])) for c in range(len(CAUSES))])
 
 
@@ -152,13 +152,13 @@ def _untraced_by_cause(
     windows: Sequence[ProfiledWindow],
     tiling: Tiling,
 ) -> Int64s:
-    """What untraced training went to, without some steps, if it went as in the windows around."""
+    """Where untraced training time went, without some steps, if it was like the windows around."""
     middles = np.array([(w.start_ps + w.end_ps) // 2 for w in windows], dtype=np.int64)
     layers = [
         Layer(*starts_and_ends(left_out), LEFT_OUT),
         Layer(*starts_and_ends(training), TRAINING),
     ]
-    # Cut where another window becomes the next one.
+    # Cut where another window becomes the nearest.
     bounds, label = refine(paint(0, int(tiling.bounds[-1]), layers), middles)
     start, end = bounds[:-1][label == TRAINING], bounds[1:][label == TRAINING]
     untraced = time_in(tiling, start, end, np.array([UNTRACED]))
@@ -167,12 +167,12 @@ def _untraced_by_cause(
     before = np.maximum(after - 1, 0)
     after = np.minimum(after, len(windows) - 1)
     spent = untraced[:, None] * (shares[before] + shares[after]) / 2
-    # Rounded down: what is lost by it stays unknown.
+    # Rounded down: what that loses stays unknown.
     return np.asarray(spent.sum(axis=0), dtype=np.int64)
 
 
 def _with_capture(added: Int64s, capture_ps: int) -> Int64s:
-    """What the capture took among it is none of the steps' own."""
+    """What the capture took of that time does not belong to the steps."""
     whole = int(added.sum())
     capture_ps = min(capture_ps, whole)
     added = np.asarray(added * (1 - capture_ps / whole), dtype=np.int64)
@@ -181,12 +181,12 @@ def _with_capture(added: Int64s, capture_ps: int) -> Int64s:
 
 
 def _difference(one: ProfiledWindow, other: ProfiledWindow) -> float:
-    """The part of its time that one of them spent otherwise."""
+    """The share of its time that one of them spent differently from the other."""
     return float(np.abs(one.shares - other.shares).sum() / 2)
 
 
 def _with(ledger: Ledger, added: Int64s) -> Ledger:
-    """The sums of the ledger, with some of what was not traced given to other causes."""
+    """The sums of the ledger, with some of the untraced time given to other causes."""
     once = np.zeros(len(CAUSES), dtype=np.int64)
     always = np.zeros(len(CAUSES), dtype=np.int64)
     lengths = ledger.lengths_ps

@@ -15,9 +15,9 @@ class DeviceSignals:
     """The accelerators of a host, and whether they were traced."""
 
     listed: tuple[str, ...]  # names of the planes: "/device:GPU:0"
-    at_work: tuple[str, ...]  # those with events of their own
+    at_work: tuple[str, ...]  # those with events
     used: bool  # a device worked, traced or not
-    replicas: int = 0  # that a distribution strategy made, as far as names of ops tell
+    replicas: int = 0  # those of a distribution strategy, as far as names of ops show
 
 
 def device_signals(traces: Sequence[AlignedTrace]) -> DeviceSignals:

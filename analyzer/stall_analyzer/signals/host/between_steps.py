@@ -1,9 +1,9 @@
 """What the training thread does while no graph of its own runs.
 
 Between two calls of a train function there is only Python: Keras, callbacks, the user's loop. Most
-of it leaves no event. What does is recognized by its eager ops: those that write summaries or
-checkpoints name themselves, and a series of variable reads without anything else is how Keras saves
-a model.
+of it leaves no event. The rest is recognized by its eager ops: those that write summaries or
+checkpoints are named after that, and a series of variable reads without anything else is how Keras
+saves a model.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from stall_analyzer.signals.host.python_calls import PythonCall, python_calls
 SAME_WORK_GAP_PS = 5 * PS_PER_MS
 # Between the ops of long work, such as a histogram of millions of weights, Python takes longer.
 SAME_WORK_GAP_SHARE = 0.2
-# Keras itself reads a variable now and then (the learning rate, a counter), never so many in a row.
+# Keras itself reads a variable now and then (the learning rate, a counter), but never this many in
+# a row.
 SAVED_FROM_READS = 4
-# The last of them make the small variables in which Keras keeps the state of its file.
+# The last two create the small variables in which Keras keeps the state of its file.
 SAVING_OPS = frozenset({"ReadVariableOp", "Identity", "Cast", "VarHandleOp", "AssignVariableOp"})
-# Eager ops of which scalars, histograms and names of checkpoint files are made. Any other op near
-# a summary belongs to somebody else, such as a callback that asks the model.
+# Eager ops that make scalars, histograms and names of checkpoint files. Any other op near a summary
+# belongs to something else, such as a callback that calls the model.
 WRITING_OPS = frozenset(
     {"_EagerConst", "AddV2", "BroadcastArgs", "BroadcastTo", "Cast", "ConcatV2", "Equal",
      "ExpandDims", "Floor", "GreaterEqual", "Identity", "LessEqual", "LogicalAnd", "LogicalOr",
@@ -53,24 +54,24 @@ class Stretches:
 
     start_ps: Int64s
     end_ps: Int64s
-    per_pause_ps: Int64s  # what the ledger gives to the host, in each pause that has any of it
+    per_pause_ps: Int64s  # host time in the ledger, for each pause that has any of it
 
     @property
     def host_ps(self) -> int:
         return int(self.per_pause_ps.sum())
 
     def __len__(self) -> int:
-        """In how many pauses it was done."""
+        """The number of pauses in which it was done."""
         return len(self.per_pause_ps)
 
 
 @dataclass(frozen=True)
 class SidePauses:
-    """What callbacks or the loop did in each pause with the model or with data of their own."""
+    """What callbacks or the loop did in each pause with the model or with other data."""
 
     whole_ps: Int64s  # all of it
-    tracing_ps: Int64s  # the graphs of its datasets, which are made again each time
-    functions: tuple[str, ...]  # that were called there, the one that was called most first
+    tracing_ps: Int64s  # building the graphs of its datasets, which happens again each time
+    functions: tuple[str, ...]  # those called there, the most frequent first
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ class BetweenSteps:
     end_ps: Int64s
     unnamed_ps: Int64s  # in each pause: Python that is neither saving nor writing summaries
     side: SidePauses
-    recurs: Bools  # not before the first two calls, where Keras sets itself up
+    recurs: Bools  # False before the first two calls, where Keras sets itself up
     saves: Stretches
     named_saves: bool  # the ops that write a checkpoint were seen, not only the reads
     summaries: Stretches
@@ -104,7 +105,7 @@ NO_PAUSES = BetweenSteps(
 
 
 def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenSteps:
-    """Of all sessions, one after the other; a run that trains op by op has no pauses."""
+    """The pauses of all sessions, in order; a run that trains op by op has none."""
     telling = [a for a in traces if a.training is not None and not a.eager]
     telling.sort(key=lambda a: a.covered_ps)
     pauses = [_pauses(aligned) for aligned in telling]
@@ -137,7 +138,7 @@ def between_steps(traces: Sequence[AlignedTrace], ledger: Tiling) -> BetweenStep
 
 
 def _pauses(aligned: AlignedTrace) -> tuple[Int64s, Int64s]:
-    """Before, between and after the calls, inside what was traced of the window."""
+    """The pauses before, between and after the calls, in the traced part of the window."""
     assert aligned.training is not None
     begin, end = aligned.covered_ps
     calls, own = aligned.training.calls, ~aligned.training.side.calls
@@ -163,7 +164,7 @@ def _side_pauses(traces: Sequence[AlignedTrace], ledger: Tiling, pauses: Int64s)
     return SidePauses(whole, tracing, tuple(name for name, _ in called.most_common()))
 
 
-# ---------------------------------------------------------------- work that eager ops tell of
+# ---------------------------------------------------------------- work that eager ops show
 
 
 @dataclass(frozen=True)
@@ -207,7 +208,7 @@ def _eager_work(aligned: AlignedTrace) -> Iterator[_EagerWork]:
             if kind == "reads":  # until something else begins, the files are being written
                 end = min(begins[index], int(calls[pause[first]]))
             if kind != "summary" and first and pause[first - 1] == pause[first]:
-                # Python opens files and lists what goes into them: no longer than it then writes.
+                # Python opens files and lists what goes into them; that takes less than writing.
                 begin = max(ends[first - 1], 2 * begin - end)
             yield _EagerWork(kind, begin + aligned.shift_ps, end + aligned.shift_ps)
         first = index
@@ -219,7 +220,7 @@ def _goes_on(begin: int, until: int, at: int) -> bool:
 
 
 def _in_long_reads(ops: list[str], pause: Int64s) -> Bools:
-    """Which ops belong to a row of variable reads that is long enough to be a model's saving."""
+    """Which ops belong to a series of variable reads long enough to be a model being saved."""
     reads = np.array([op in SAVING_OPS for op in ops], dtype=np.bool_)
     fresh = np.ones(len(ops), dtype=np.bool_)
     fresh[1:] = (reads[1:] != reads[:-1]) | (pause[1:] != pause[:-1])
@@ -247,7 +248,7 @@ def _stretches(ledger: Tiling, pauses: Int64s, work: list[_EagerWork]) -> Stretc
 def _per_pause(
     ledger: Tiling, pauses: Int64s, start: Int64s, end: Int64s, wanted: Int64s
 ) -> Int64s:
-    """How much of the wanted causes the stretches hold, in each pause."""
+    """How much time of the wanted causes the stretches hold, in each pause."""
     spent = time_in(ledger, start, end, wanted)
     pause = np.clip(np.searchsorted(pauses, start, side="right") - 1, 0, len(pauses) - 1)
     sums = np.zeros(len(pauses), dtype=np.int64)

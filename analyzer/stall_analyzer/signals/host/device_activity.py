@@ -33,22 +33,22 @@ class Done:
     """Things of one kind that a device did."""
 
     count: int = 0
-    ps: int = 0  # each counted, whether or not they overlap
+    ps: int = 0  # added up, even where they overlap
 
 
 @dataclass(frozen=True)
 class Copies(Done):
     moved_bytes: int = 0
-    pageable_ps: int = 0  # of those from or to memory of the host that is not pinned
+    pageable_ps: int = 0  # from or to host memory that is not pinned
 
 
 @dataclass(frozen=True)
 class DeviceActivity:
-    """One device, over what was traced of the window."""
+    """One device, over the traced part of the window."""
 
     name: str  # "GPU:0"
     busy_ps: int  # whatever it did
-    computing_ps: int  # in kernels that are no collectives
+    computing_ps: int  # in kernels that are not collectives
     communicating_ps: int  # in collectives while it computed nothing
     ops: dict[str, Done] = field(default_factory=dict)  # by name: kernels, copies, ops of XLA
     copies: dict[DeviceKind, Copies] = field(default_factory=dict)
@@ -116,7 +116,7 @@ def _copies(trace: Trace, rows: Int64s, kind_of: dict[int, DeviceKind]) -> dict[
 
 
 def _details(trace: Trace, rows: Int64s) -> tuple[Int64s, Bools]:
-    """Bytes of each copy, and whether the host's side of it was pageable memory."""
+    """Bytes of each copy, and whether its host side was pageable memory."""
     texts = stat_of(trace, "memcpy_details", rows)
     moved = np.maximum(stat_of(trace, "num_bytes", rows), 0)
     pageable = np.zeros(len(rows), dtype=np.bool_)

@@ -1,6 +1,6 @@
 """The machine during the first epoch, as a capture sampled it once a second.
 
-Counters and sizes are written when they have changed, so the value before holds until then.
+Counters and sizes are written when they have changed; until then, the value before applies.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S, Float64s, Int64s
 
-# A process maps its libraries and files with some hundred of them; paging makes thousands.
+# A process causes a few hundred page faults to map its libraries and files; paging, thousands.
 PAGING_FAULTS = 2_000
 
 
 @dataclass(frozen=True)
 class MachineSignals:
-    """None where the kernel does not tell."""
+    """None where the kernel does not say."""
 
     memory_stalled_ps: int | None  # at least one thread of the container waited for memory
-    throttled_ps: int | None  # threads were kept from running by the CPU limit; of all cores
+    throttled_ps: int | None  # the CPU limit kept threads from running; sum over all cores
     major_faults: int | None  # pages that had to be read from a disk
     swapped_bytes: int | None  # how much more was swapped out at the end than at the beginning
     read_bytes: int | None  # by the process, from its disks
@@ -33,7 +33,7 @@ class MachineSignals:
 
 @dataclass(frozen=True)
 class ResidentMemory:
-    """Of the process, over the first fit()."""
+    """The resident memory of the process during the first fit()."""
 
     step: Int64s  # steps that had finished
     wall_ns: Int64s
@@ -51,7 +51,7 @@ def machine_signals(capture: Capture | None, window: Window) -> MachineSignals |
     end_ns = begin_ns + window.duration_ps // PS_PER_NS
 
     def inside(name: str) -> Float64s | None:
-        """The value at the beginning, and all that were written until the end."""
+        """The value at the beginning, and all values written up to the end."""
         series = _host(capture, name)
         if series is None:
             return None

@@ -1,6 +1,6 @@
 """What the computing consists of: layers, kinds of ops, and how small the ops are.
 
-Ops are named after the scopes in which they were made: `StatefulPartitionedCall/gradient_tape/
+Ops are named after the scopes in which they were created: `StatefulPartitionedCall/gradient_tape/
 sequential_1/dense_1/MatMul/MatMul_1:_MklMatMul` belongs to the layer `sequential_1/dense_1`.
 """
 
@@ -23,16 +23,16 @@ AROUND = pattern(
     r"(Stateful)?PartitionedCall(_\d+)?|gradient_tape(_\d+)?|(while|cond|if)(_\d+)?"
     r"|body|then|else|branch_executed|_\d+"
 )
-LAYER_DEPTH = 2  # the model, and the layer in it
+LAYER_DEPTH = 2  # the model and the layer in it
 # oneDNN's and fused forms of an op are that op.
 FORMS = pattern(r"^_(Mkl)?(Native)?(Fused)?")
-# Of an op this short, most is the executor's work for it: XLA would put several into one.
+# An op this short is mostly the executor's work for it: XLA would fuse several into one.
 SMALL_PS = 10 * PS_PER_US
 OUTSIDE = "(outside the layers)"
 
 
 def model_parts(traces: Sequence[AlignedTrace]) -> ModelParts:
-    """Over all steps that were traced, in time of the threads that ran them."""
+    """Over all traced steps, in the time of the threads that ran them."""
     layers, kinds = _Sum(), _Sum()
     small_ps = 0
     for trace in (aligned.trace for aligned in traces):

@@ -17,7 +17,7 @@ from stall_analyzer.model.units import Bools
 OPTIMIZER = pattern(
     r"(^|/)(sgd|adam|adamw|adamax|nadam|adagrad|adadelta|adafactor|rmsprop|ftrl|lion|lamb)(_\d+)?/"
 )
-# Ops that only move numbers once through the processor; what they take is the memory's speed.
+# Ops that only move numbers through the processor once; they run at the speed of the memory.
 ELEMENT_WISE = frozenset(
     {"Add", "AddV2", "AddN", "Sub", "Mul", "RealDiv", "Div", "DivNoNan", "Sqrt", "Rsqrt", "Square",
      "Pow", "Maximum", "Minimum", "Neg", "Sign", "AssignVariableOp", "AssignAddVariableOp",
@@ -27,7 +27,7 @@ ELEMENT_WISE = frozenset(
 
 @dataclass(frozen=True)
 class OpSignals:
-    """Sums over all ops of the traces, in time of the threads that ran them."""
+    """Sums over all ops of the traces, in the time of the threads that ran them."""
 
     op_ps: int
     optimizer_ps: int  # element-wise ops of the optimizer

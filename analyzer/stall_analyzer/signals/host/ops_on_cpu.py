@@ -14,12 +14,12 @@ from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace_rows import name_of, rows_named
 from stall_analyzer.signals.input.input_pipeline import NEVER, Spans
 
-OTHERS = INPUT_OPS | PY_FUNC_OPS | XLA_OPS  # have findings of their own
+OTHERS = INPUT_OPS | PY_FUNC_OPS | XLA_OPS  # these have their own findings
 
 
 def ops_on_cpu(traces: Sequence[AlignedTrace]) -> tuple[Spans, dict[str, int]]:
-    """When they ran, in window time, and how long by type of op. Not in the first call of a graph,
-    in which kernels are made ready."""
+    """When they ran, in window time, and for how long by type of op; not in the first call of a
+    graph, which prepares the kernels."""
     spans: list[Spans] = [NEVER]
     kinds: dict[str, int] = {}
     for aligned in traces:

@@ -1,8 +1,8 @@
 """What the host does between one op, or one step, and the next.
 
-A gap on the training thread is Python. Between two steps a short gap is the training loop's own; a
-long one is a callback, a sleep or the garbage collector, which longer calls would not remove. A gap
-before an eager op lies inside a step, and a graph would remove it however long it is.
+A gap on the training thread is Python. Between two steps, a short gap is the training loop itself;
+a long one is a callback, a sleep or the garbage collector, which longer calls would not remove. A
+gap before an eager op is inside a step, and a graph would remove it, however long it is.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Step
 from stall_analyzer.model.units import PS_PER_MS
 
-# Keras's Python between two calls takes a fraction of a millisecond; on a slow and busy machine a
-# few. What takes longer does something else.
+# Keras's Python between two calls takes a fraction of a millisecond; on a slow and busy machine, a
+# few milliseconds. Anything longer is something else.
 SHORT_GAP_PS = 5 * PS_PER_MS
 
 
@@ -34,11 +34,11 @@ class Overhead:
     eager_ps: int
     short_gaps_ps: int  # in Python; long ones are something else
     inner_gaps_ps: int  # before an eager op of a step, short or long
-    instruments_ps: int = 0  # logging and tracing, in none of the others
+    instruments_ps: int = 0  # logging and tracing, not part of the others
 
     @property
     def own_span_ps(self) -> int:
-        """Without the instruments."""
+        """The span without logging and tracing."""
         return self.span_ps - self.instruments_ps
 
 
@@ -52,7 +52,7 @@ def step_overhead(ledger: Ledger, steps: Sequence[Step]) -> Overhead:
     short = ledger.lengths_ps <= SHORT_GAP_PS
     fetch = among(ledger.cause, codes_of_bucket("input"))
     op = among(ledger.cause, codes("host.eager", "compute.eager_op"))
-    # Before an op, and after another one or the fetch of the batch.
+    # Gaps before an op, and after another op or the fetch of the batch.
     inner = np.zeros(len(python), dtype=np.bool_)
     inner[1:-1] = python[1:-1] & op[2:] & (op | fetch)[:-2]
     return Overhead(

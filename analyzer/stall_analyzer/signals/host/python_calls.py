@@ -16,11 +16,11 @@ CALLS_CALLBACKS = "callback_list.py"  # the file of Keras from which every callb
 
 @dataclass(frozen=True)
 class PythonCall:
-    """A callback or, outside of callbacks, the innermost function."""
+    """A callback or, outside callbacks, the innermost function."""
 
     name: str  # "train.py:41 report"
     count: int
-    self_ps: int  # of the wanted causes, without named functions that it calls
+    self_ps: int  # time of the wanted causes, without named functions that it calls
 
 
 def python_calls(aligned: AlignedTrace, ledger: Tiling, wanted: Int64s) -> tuple[PythonCall, ...]:
@@ -55,7 +55,7 @@ def python_calls(aligned: AlignedTrace, ledger: Tiling, wanted: Int64s) -> tuple
 
 
 def _callback_frame(trace: Trace, row: int) -> int:
-    """The callback that Keras called, where the function runs inside one; else itself."""
+    """The callback that Keras called, if the function runs inside one; otherwise itself."""
     frame, parent = row, int(trace.events.parent[row])
     while parent >= 0:
         if CALLS_CALLBACKS in name_of(trace, parent):

@@ -1,7 +1,7 @@
 """The thread pools that the steps compute on: how many threads were seen, and what they had to do.
 
-TensorFlow makes one pool for ops side by side (inter-op, `tf_Compute`) and one for the parts of a
-single op (intra-op, `…_Eigen`). Each thread that did anything has a line of its own in the trace.
+TensorFlow has one pool to run ops in parallel (inter-op, `tf_Compute`) and one for the parts of a
+single op (intra-op, `…_Eigen`). Each thread that did anything has its own line in the trace.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named
 from stall_analyzer.signals.input.input_pipeline import cores_of
 
-# Ops that TensorFlow divides among the intra-op threads. Those with rows (1 ms and more) are long
+# Ops that TensorFlow divides among the intra-op threads. Those with rows (at least 1 ms) are long
 # enough for that.
 DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_FusedMatMul",
              "_FusedConv", "_MklMatMul", "_MklFused", "_MklNative", "_MklConv")  # fmt: skip
@@ -26,11 +26,11 @@ DIVISIBLE = ("MatMul", "BatchMatMul", "Conv", "DepthwiseConv", "Einsum", "_Fused
 
 @dataclass(frozen=True)
 class PoolSignals:
-    """Of the trace that saw most."""
+    """The thread pools, from the trace that saw most."""
 
-    intra_op_threads: int = 0  # with a line of their own, or as a capture found them set
-    divisible_ps: int = 0  # when ops ran that could be divided among them
-    cores: int | None = None  # that the process may use; None: not recorded
+    intra_op_threads: int = 0  # those with their own line, or the setting that a capture recorded
+    divisible_ps: int = 0  # how long ops ran that could be divided among them
+    cores: int | None = None  # how many the process may use; None: not recorded
     is_setting: bool = False  # the number of threads is what the program set
 
 
@@ -46,7 +46,7 @@ def pool_signals(
     if environment is None or settings is None or settings.intra_op is None:
         return PoolSignals(threads, divisible, cores)
     cores = environment.cores or cores
-    # 0 leaves it to TensorFlow, which takes all cores.
+    # 0 leaves it to TensorFlow, which uses all cores.
     threads = settings.intra_op or cores or threads
     return PoolSignals(threads, divisible, cores, is_setting=True)
 

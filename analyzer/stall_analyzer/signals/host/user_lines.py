@@ -1,9 +1,10 @@
-"""Which lines of the user's own code the time of a captured epoch went to.
+"""Which lines of the user's own code took the time of a captured epoch.
 
-The books say exactly how long the training thread was in each account and each item of it. Samples
-of its stack divide that among lines. No line of the training thread is the reason for a wait for
-input; the reason is what ran in the background, for as much of the wait as something did run. The
-same goes for steps that are slower because Python in the background holds the interpreter's lock.
+The books say exactly how long the training thread spent on each account and each of its items.
+Samples of its stack divide that among lines. A wait for input is never due to a line of the
+training thread, but to whatever ran in the background, for as much of the wait as something ran.
+The same goes for steps that are slower because Python in the background holds the interpreter's
+lock.
 """
 
 from __future__ import annotations
@@ -27,27 +28,27 @@ from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS
 
-# In which the training thread runs Python, its own or a library's.
+# Accounts in which the training thread runs Python, its own or a library's.
 OF_THE_THREAD = (
     Account.PYTHON, Account.ITERATOR, Account.CALLBACK, Account.SIDE, Account.SAVE, Account.TRACE,
     Account.RETRACE,
 )  # fmt: skip
-# In which it may wait for a batch. Inside of a step, samples do not tell the wait from the work.
+# Accounts in which it may wait for a batch. Inside a step, samples cannot tell waiting from work.
 MAY_WAIT = (Account.STEP, Account.INPUT)
 WAITS = (Account.WAIT, Account.INPUT)
-# The line that calls one of these calls the whole training: it explains nothing but the callbacks
-# of a library, which it was given.
+# The line that calls one of these calls the whole training: it explains only library callbacks that
+# were passed there.
 TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
 OF_CALLBACKS = ("host.callback", "host.checkpoint")
 
-Item = tuple[str, str]  # account and name; without a name, what the named ones leave
+Item = tuple[str, str]  # account and name; without a name, the rest of the account
 
 BEHIND: Item = (Account.WAIT, "")
 
 
 @dataclass(frozen=True)
 class _Epoch:
-    """The first epoch, as the books and the samples tell it."""
+    """The first epoch, according to the books and the samples."""
 
     spent_ns: Counter[str]  # by account
     items_ns: Counter[Item]
@@ -60,8 +61,8 @@ class _Epoch:
 def code_stacks(
     capture: Capture | None, window: Window, contention_ps: int = 0
 ) -> tuple[CodeStack, ...]:
-    """Costliest first. Nothing, where a capture has not looked. `contention_ps`: by how much input
-    in the background made the steps slower."""
+    """Costliest first; empty without a capture that looked. `contention_ps`: how much slower input
+    in the background made the steps."""
     start_ns = window.start_unix_ns
     if capture is None or capture.books is None or start_ns is None:
         return ()
@@ -74,7 +75,7 @@ def code_stacks(
 
 
 def code_lines(stacks: Sequence[CodeStack], source: Mapping[str, str]) -> tuple[CodeLine, ...]:
-    """The innermost lines of the user's, costliest first."""
+    """The innermost lines of the user's own code, costliest first."""
     spent: Counter[CodeLine] = Counter()
     for stack in stacks:
         frame = users_frame(stack.frames)
@@ -122,7 +123,7 @@ def _of_the_thread(epoch: _Epoch) -> Iterator[CodeStack]:
 
 
 def _item_of(stack: SeenStack, known: Container[Item]) -> Item:
-    """One that has not been told is part of what the others leave."""
+    """An item that the books do not name is part of the rest of its account."""
     item = stack.seen.account, stack.seen.item
     return item if item in known else (stack.seen.account, "")
 
@@ -130,7 +131,7 @@ def _item_of(stack: SeenStack, known: Container[Item]) -> Item:
 def _divided(
     spent_ns: int, seen: Sequence[SeenStack], item: Item, background: bool = False
 ) -> Iterator[CodeStack]:
-    """By how long each was seen."""
+    """Divided by how long each stack was seen."""
     all_ns = sum(stack.seen.seen_ns for stack in seen)
     seen_ns: Counter[tuple[Frame, ...]] = Counter()
     for stack in seen:
@@ -140,14 +141,14 @@ def _divided(
 
 
 def _as_a_whole(spent_ns: int, epoch: _Epoch, item: Item) -> Iterator[CodeStack]:
-    """Too short to be seen, but it has a clock of its own, and a place."""
+    """An item too short for the samples, but timed, and with a known place."""
     frame = frame_of(f"{epoch.where.get(item, '')} {item[1]}")
     if frame is not None and frame.is_users:
         yield _stack((frame,), spent_ns, item)
 
 
 def _of_the_background(epoch: _Epoch, contention_ns: int) -> Iterator[CodeStack]:
-    """Functions that were never seen have a clock, and their own place."""
+    """Functions that no sample shows were still timed, and have a known place."""
     held_up_ns = sum(epoch.spent_ns[account] for account in WAITS) + contention_ns
     behind = [s for s in epoch.seen if s.seen.account in MAY_WAIT and s.seen.background]
     calls = [call for call in epoch.calls if call.account in MAY_WAIT]
@@ -163,7 +164,7 @@ def _of_the_background(epoch: _Epoch, contention_ns: int) -> Iterator[CodeStack]
 
 
 def _seen_to_run_ns(behind: Sequence[SeenStack], epoch: _Epoch) -> int:
-    """For how long something ran while the training thread may have waited, by the samples."""
+    """How long something ran while the training thread may have waited, by the samples."""
     whole_ns = sum(epoch.spent_ns[account] for account in {*WAITS, *MAY_WAIT})
     mine = (s.seen for s in epoch.seen if s.seen.account in MAY_WAIT and not s.seen.background)
     looked_ns = sum(seen.seen_ns for seen in mine)
@@ -171,7 +172,7 @@ def _seen_to_run_ns(behind: Sequence[SeenStack], epoch: _Epoch) -> int:
 
 
 def _unseen(calls: Sequence[BookItem], behind: Sequence[SeenStack]) -> Counter[Frame]:
-    """Functions of the user's whose lines no sample shows, and how long they ran."""
+    """Functions of the user whose lines no sample shows, and how long they ran."""
     shown = {(f.path, f.name) for stack in behind for f in stack.frames}
     spent: Counter[Frame] = Counter()
     for call in calls:
@@ -203,7 +204,7 @@ def _line(frame: Frame, stack: CodeStack, source: str) -> CodeLine:
 
 
 def users_frame(frames: Sequence[Frame]) -> Frame | None:
-    """The innermost line of the user's; None where only the call of the training is."""
+    """The innermost line of the user's own code; None if that is only the call that trains."""
     for n, frame in enumerate(frames):
         if frame.is_users:
             trains = any(f.is_tensorflow and f.name in TRAINS for f in frames[:n])

@@ -1,7 +1,7 @@
 """Which stage of the input pipeline kept training waiting, and what makes it slow.
 
 Only one reason is named, and only if it explains most of the wait: advice about a stage that does
-not hold the others up changes nothing.
+not hold up the others changes nothing.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ OTHER = "other"
 
 # Less than half of the wait is not *the* reason for it.
 MOST = 0.5
-# A batch that takes less to make is waited for only because threads take time to wake each other.
+# A batch that takes less time than this is late only because threads take time to wake each other.
 BATCH_LEAST_PS = PS_PER_MS
 # Starting a function takes tf.data 20 to 50 µs. A map that takes little more than that spends most
-# of its time on starting.
+# of its time starting functions.
 TINY_ELEMENT_PS = 100 * PS_PER_US
-# With fewer elements than this in a batch, starting a function for each of them is no loss.
+# With fewer elements than this in a batch, starting a function for each of them costs little.
 TINY_ELEMENTS_LEAST = 16
-# So many files, with so few elements in each, are not a dataset made for reading in one go.
+# At least this many files with so few elements in each are not meant to be read sequentially.
 SMALL_FILES_LEAST = 50
 ELEMENTS_PER_SMALL_FILE = 4
 
 MAPS = ("Map", "ParallelMap", "Filter", "ParallelFilter", "Scan")
-# Stages that give another number of elements than they get, besides those that make batches.
+# Stages that give more or fewer elements than they get, besides those that make batches.
 CHANGES_COUNT = ("Filter", "ParallelFilter", "FlatMap", "Interleave", "ParallelInterleave",
                  "Unbatch", "Window", "GroupBy", "Rebatch", "Zip", "Directed")  # fmt: skip
-# Stages that keep what comes into them, for the later epochs.
+# Stages that keep what they get, for the later epochs.
 STORES = ("MemoryCache", "FileCache", "Cache", "Snapshot")
 SOURCES = ("TFRecord", "TextLine", "FixedLengthRecord", "CSV", "Csv", "SSTable", "Sql")
 DECODE_OPS = (
@@ -57,14 +57,14 @@ class Culprit:
 
     stage: Stage  # the slowest of those that are slow for this reason
     reason: str
-    share: float  # of the wait, by all of them
+    share: float  # of the wait, for all of those
     per_batch_ps: int
     below_shuffle: bool  # a shuffle buffer had to be filled through it
-    next: Stage | None = None  # slow for another reason, which holds up most of the rest
+    next: Stage | None = None  # one that is slow for another reason and explains most of the rest
 
     @property
     def is_python(self) -> bool:
-        """It holds the interpreter's lock, which training needs too."""
+        """Whether it holds the interpreter's lock, which training needs, too."""
         return self.reason in (GENERATOR, PYTHON_FUNCTION)
 
 
@@ -101,7 +101,7 @@ def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
 
 
 def python_beside(pipeline: PipelineSignals) -> Culprit | None:
-    """Python that makes batches in time: nobody waits for them, but for the interpreter."""
+    """Python that makes batches in time: training waits only for the interpreter, not for them."""
     in_python = [s for s in pipeline.stages if _reason(s, pipeline) in (GENERATOR, PYTHON_FUNCTION)]
     worst = max(in_python, key=lambda s: s.total_ps, default=None)
     if worst is None or pipeline.produce_ps(worst) < BATCH_LEAST_PS:
@@ -110,7 +110,7 @@ def python_beside(pipeline: PipelineSignals) -> Culprit | None:
 
 
 def waited_ps(causes_ps: Mapping[str, int], culprit: Culprit) -> int:
-    """What the culprit costs the first epoch: the waits, and the filling of a buffer above it."""
+    """What the culprit costs the first epoch: the waits, and filling a buffer above it."""
     fill = causes_ps["input.shuffle_fill"] if culprit.below_shuffle else 0
     return causes_ps["input.wait"] + fill
 
@@ -120,19 +120,19 @@ def is_map(stage: Stage) -> bool:
 
 
 def is_serial(stage: Stage) -> bool:
-    """Ran one element at a time, as written or because it was told to."""
+    """Whether it ran one element at a time, by default or because it was told to."""
     parallel = stage.kind.startswith(("Parallel", "MapAndBatch"))
     return not parallel or stage.parameters.get("parallelism") == 1
 
 
 def op_share(pipeline: PipelineSignals, *kinds: str) -> float:
-    """Of the time in functions of maps, by these ops."""
+    """The share of the time in map functions that these ops took."""
     spent = sum(pipeline.ops[kind].total_ps for kind in kinds if kind in pipeline.ops)
     return min(spent / pipeline.functions_ps, 1.0) if pipeline.functions_ps else 0.0
 
 
 def _python_share(pipeline: PipelineSignals) -> float:
-    """Of the time in functions of maps, in Python."""
+    """The share of the time in map functions that was spent in Python."""
     generators = sum(s.total_ps for s in pipeline.of_kind("Generator"))
     in_functions = pipeline.functions_ps - generators
     return (pipeline.python_ps - generators) / in_functions if in_functions > 0 else 0.0
@@ -166,10 +166,10 @@ def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
 
 
 def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
-    """Whether a batch is made of many elements that take no longer than being started.
+    """Whether a batch is made of many elements that take no longer than starting their functions.
 
-    On a busy machine starting takes longer still; then the functions tell that they are short, and
-    that most of the stage's time is spent around them.
+    On a busy machine, starting takes even longer; then the functions themselves show that they are
+    short, and that most of the stage's time is spent around them.
     """
     if elements_per_batch(pipeline, stage) < TINY_ELEMENTS_LEAST:
         return False
@@ -180,8 +180,8 @@ def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
 
 
 def elements_into(stage: Stage, pipeline: PipelineSignals) -> int:
-    """How often its function ran: a fused map and batch counts batches, and a filter is asked only
-    for what passes it."""
+    """How often its function ran: a fused map and batch counts batches, and a filter counts only
+    the elements that pass."""
     if stage.kind.startswith("MapAndBatch"):
         return stage.count * stage.parameters.get("batch_size", 1)
     below = [s.count for s in pipeline.stages if s.parent == stage.path]
@@ -190,10 +190,10 @@ def elements_into(stage: Stage, pipeline: PipelineSignals) -> int:
 
 
 def elements_per_batch(pipeline: PipelineSignals, stage: Stage) -> float:
-    """Elements of the stage that make one batch.
+    """How many elements of the stage make one batch.
 
-    Counts are a little off: they hold the call that finds the end of the data, and what was read
-    ahead for a batch that nobody asked for. So what the batch says of itself comes first.
+    Counts are a little off: they include the call that finds the end of the data, and what was read
+    ahead for a batch that nobody asked for. So the batch size itself comes first.
     """
     around = pipeline.around(stage)
     sizes = [s.parameters["batch_size"] for s in around if "batch_size" in s.parameters]

@@ -2,8 +2,8 @@
 
 tf.data rewrites what the user wrote, so only what the trace shows counts. Every stage writes an
 event whose name is its path, `Iterator::Root::Prefetch::Map`; a stage contains the stages it reads
-from. What a stage takes beyond them is its own. That holds across threads too: a parallel map whose
-source is always ready is slow itself, one whose source is always busy waits for the source.
+from. The time that a stage takes beyond them is its own. That holds across threads, too: a parallel
+map whose source is always ready is slow itself; one whose source is always busy waits for it.
 """
 
 from __future__ import annotations
@@ -43,33 +43,33 @@ EXECUTOR = "ExecutorState::Process"
 PARAMETERS = ("buffer_size", "batch_size", "parallelism", "num_parallel_calls", "cycle_length",
               "buffered_elements")  # fmt: skip
 CACHE_INSIDE = "CacheImpl"  # a cache writes two events for an element, one inside the other
-# Stages that hand elements on without work of their own.
+# Stages that pass elements on without doing any work.
 PASSING = frozenset({"Root", "Prefetch", "Model", "Options", "MaxIntraOpParallelism",
                      "PrivateThreadPool"})  # fmt: skip
 WORK_AHEAD = ("Prefetch", "Parallel", "LegacyParallel", "MapAndBatch")
 GENERATOR_ALONE = PASSING | {"FlatMap", "Generator", "FromTensor"}
-# Short events have no rows. Where rows hold less than this of a stage's time, the stage around it
-# says when it ran.
+# Short events have no rows. If rows hold less than this share of a stage's time, the stage around
+# it says when it ran.
 ROWS_TELL = 0.5
 
 
 @dataclass(frozen=True, eq=False)
 class Stage:
-    """One stage, over all its iterators. Totals are of all traces, short events included."""
+    """One stage, over all its iterators. Totals are over all traces, including short events."""
 
     path: str  # "Root::Prefetch::Map", without the numbers of inner iterators
     kind: str  # "Map", "ParallelMapV2", "Generator" …
-    name: str  # as the user's program counts its datasets, "MapDataset:3"; empty if not the user's
+    name: str  # numbered as in the user's program, "MapDataset:3"; empty if tf.data added it
     parameters: Mapping[str, int]
     count: int
     iterators: int  # inner iterators, e.g. one per file
     total_ps: int
-    spans: Spans  # when it was asked for an element and had not yet given it
-    seen_share: float  # how much of total_ps the spans hold
+    spans: Spans  # when it had been asked for an element and had not yet given it
+    seen_share: float  # the share of total_ps that the spans hold
 
     @property
     def label(self) -> str:
-        """The user's own name; of stages that tf.data fused, `fused(MapDataset:2,…)`, the first."""
+        """Its name in the user's program; the first, if fused: `fused(MapDataset:2,…)`."""
         return self.name.removeprefix("fused(").partition(",")[0] or self.kind
 
     @property
@@ -87,15 +87,15 @@ class OpTime:
 
 @dataclass(frozen=True)
 class PipelineSignals:
-    """The stages that ran, outermost first, and what the functions of its maps did."""
+    """The stages that ran, outermost first, and what the functions of their maps did."""
 
     stages: tuple[Stage, ...] = ()
     python_ps: int = 0  # Python in maps and generators, added up over threads
     functions_ps: int = 0  # graphs that maps and generators ran, added up over threads
     functions_spans: Spans = NEVER  # when any of them ran
     ops: Mapping[str, OpTime] = field(default_factory=dict)  # by op type, of the whole trace
-    made_ps: tuple[int, ...] = ()  # when iterators were made, in window time
-    cores: int | None = None  # that tf.data may use
+    made_ps: tuple[int, ...] = ()  # when iterators were created, in window time
+    cores: int | None = None  # how many tf.data may use
 
     def of_kind(self, *kinds: str) -> tuple[Stage, ...]:
         return tuple(stage for stage in self.stages if stage.kind.startswith(kinds))
@@ -115,10 +115,10 @@ class PipelineSignals:
         return union(*(np.concatenate(bounds) for bounds in zip(*working, strict=True)))
 
     def produce_ps(self, through: Stage | None = None) -> int:
-        """What a batch takes to be produced: by the outermost stage that works, for each batch.
+        """How long a batch takes to produce: the time of the outermost stage that does any work.
 
-        A run may have several pipelines (training, validation): the one that `through` is a stage
-        of, or the one that takes most time.
+        A run may have several pipelines (training, validation). This is about the one that contains
+        the stage `through`, or the one that takes most time.
         """
         working = [s for s in self.stages if s.kind not in PASSING]
         outermost = [s for s in working if not any(w in working for w in self.around(s))]
@@ -132,13 +132,13 @@ class PipelineSignals:
     def works_ahead(self) -> bool:
         """Whether anything is produced while the step runs.
 
-        The queue of a PyDataset with several workers is not seen: from here, a generator alone.
+        The queue of a PyDataset with several workers cannot be seen: it looks like a generator.
         """
         alone = all(stage.kind in GENERATOR_ALONE for stage in self.stages)
         return alone or bool(self.of_kind(*WORK_AHEAD))
 
     def held_up_ps(self, during: Spans) -> dict[str, int]:
-        """Per path: for how much of `during` the stage was asked and had not yet given."""
+        """Per path: for how much of `during` the stage owed an element that it was asked for."""
         held: dict[str, int] = {}
         by_path = {stage.path: stage for stage in self.stages}
         for stage in self.stages:
@@ -150,7 +150,7 @@ class PipelineSignals:
         return held
 
     def own_ps(self, during: Spans) -> dict[str, int]:
-        """Per path: the same without what the stages below it were holding up."""
+        """Per path: the same, without the time in which stages below it owed an element."""
         held = self.held_up_ps(during)
         below = dict.fromkeys(held, 0)
         for stage in self.stages:
@@ -160,7 +160,7 @@ class PipelineSignals:
 
 
 def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
-    """What the traces of one host show of its input; a capture is several windows of one run."""
+    """What the traces of one host show of its input; a capture has several windows of one run."""
     stages = _stages(traces)
     if not stages:
         return PipelineSignals()
@@ -179,7 +179,7 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
 
 
 def _made_ps(aligned: AlignedTrace) -> list[int]:
-    """When iterators were made; those that callbacks make for themselves are not of the input."""
+    """When iterators were created, without those that callbacks create for themselves."""
     trace, training = aligned.trace, aligned.training
     at = trace.events.start_ps[rows_called(trace, MAKE_ITERATOR)]
     if training is not None:
@@ -205,7 +205,7 @@ def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
         for index, name in enumerate(aligned.trace.names):
             if not name.startswith(ROOTS) or name.endswith(CACHE_INSIDE):
                 continue
-            # Short events have no rows, and hence no id: what a side stage reads from is one.
+            # Short events have no rows, hence no id: what a side stage reads from is a side stage.
             if name not in others and not name.startswith(tuple(f"{o}::" for o in others)):
                 mine.setdefault(_path(name), []).append(index)
         for path, names in mine.items():
@@ -214,7 +214,7 @@ def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
 
 
 def _stage(path: str, parts: Sequence[tuple[AlignedTrace, list[int]]]) -> Stage:
-    """`parts`: the traces that saw it, with the indices of its names there."""
+    """`parts`: the traces that contain it, with the indices of its names there."""
     rows = [(a, rows_numbered(a.trace, names)) for a, names in parts]
     total = sum(int(a.trace.totals.total_ps[names].sum()) for a, names in parts)
     named = (text_of(a.trace, "name", int(mine[0])) for a, mine in rows if len(mine))
@@ -267,13 +267,13 @@ def _duration_ps(rows: Sequence[Rows]) -> int:
 
 
 def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
-    """Events on threads of tf.data whose name passes."""
+    """Events on tf.data's threads whose name passes the test."""
     rows = rows_named(trace, test)
     return np.asarray(rows[pipeline_lines(trace)[trace.events.line[rows]]], dtype=np.int64)
 
 
 def cores_of(trace: Trace) -> int | None:
-    """tf.data notes how many cores it may use, or how many threads it made for that reason."""
+    """tf.data records how many cores it may use, or how many threads it created for them."""
     for stat in ("cpu_budget", "threadpool_size"):
         column = trace.stats.get(stat)
         if column is not None and len(column.values):
@@ -282,7 +282,7 @@ def cores_of(trace: Trace) -> int | None:
 
 
 def _op_times(traces: Sequence[AlignedTrace]) -> dict[str, OpTime]:
-    """Totals per op type; ops of the step are among them."""
+    """Totals per op type, including ops of the step."""
     found: dict[str, tuple[int, int]] = {}
     for trace in (aligned.trace for aligned in traces):
         counts, totals_ps = trace.totals.count.tolist(), trace.totals.total_ps.tolist()

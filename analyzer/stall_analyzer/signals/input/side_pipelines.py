@@ -1,7 +1,7 @@
-"""Pipelines that callbacks make for themselves: they are no part of the training's input.
+"""Pipelines that callbacks create for themselves: they are not part of the training's input.
 
-Every iterator has an id, and says the id of the one that reads from it. A root that is read while a
-callback keeps training waiting is the callback's, and so is all that it reads from.
+Every iterator has an id, and names the id of the one that reads from it. A root that is read while
+a callback keeps training waiting is the callback's, and so is everything that it reads from.
 """
 
 from __future__ import annotations

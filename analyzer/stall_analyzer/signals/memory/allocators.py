@@ -1,7 +1,7 @@
-"""What the allocators said: how much memory was in use, how much there was, who waited for it.
+"""What the allocators recorded: how much memory was in use, how much there was, who waited for it.
 
-On a CPU the allocator of oneDNN counts its large blocks and knows no limit. A pool with a limit
-("bfc" in its name) exists on every GPU, and on a CPU where TF_CPU_ALLOCATOR_USE_BFC asks for it.
+On a CPU, oneDNN's allocator counts its large blocks and has no limit. A pool with a limit ("bfc" in
+its name) exists on every GPU, and on a CPU if TF_CPU_ALLOCATOR_USE_BFC asks for it.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ NUMBERED = "device "
 
 @dataclass(frozen=True)
 class AllocatorSignals:
-    """One allocator over what was traced of the first epoch."""
+    """One allocator, over the traced part of the first epoch."""
 
     name: str
     events: int
     limit_bytes: int | None  # None: it has none, or does not say
-    peak_bytes: int  # asked for and held at once; a pool may hand out larger blocks than that
+    peak_bytes: int  # requested and held at once; a pool may hand out larger blocks
     largest_request_bytes: int
     kept_bytes: Int64s  # least in use between each training step and the next
 
     @property
     def times_larger(self) -> int:
-        """How many times as much as at its peak it could hold; 0 where it knows no limit."""
+        """How many times its peak it could hold; 0 where it has no limit."""
         return (self.limit_bytes or 0) // max(self.peak_bytes, 1)
 
 
@@ -64,7 +64,7 @@ class MemoryWait:
 
 
 def allocator_signals(traces: Sequence[AlignedTrace]) -> tuple[AllocatorSignals, ...]:
-    """Every allocator that the traces heard of, the busiest first."""
+    """Every allocator in the traces, the busiest first."""
     found = [
         _one_allocator(aligned, name, rows)
         for aligned in traces
@@ -74,12 +74,12 @@ def allocator_signals(traces: Sequence[AlignedTrace]) -> tuple[AllocatorSignals,
 
 
 def memory_in_use(traces: Sequence[AlignedTrace]) -> dict[str, tuple[Int64s, Int64s]]:
-    """Per allocator when it said how much was in use, in window time, and how many bytes."""
+    """Per allocator, when it recorded how much was in use, in window time, and how many bytes."""
     found: dict[str, tuple[Int64s, Int64s]] = {}
     for aligned in traces:
         for name, rows in _by_allocator(aligned).items():
             in_use = stat_of(aligned.trace, "bytes_allocated", rows)
-            # What a TPU keeps for its programs is not handed out, and in use all the same.
+            # What a TPU reserves for its programs is not handed out, but still in use.
             in_use = in_use + np.maximum(stat_of(aligned.trace, "bytes_reserved", rows), 0)
             at = aligned.trace.events.start_ps[rows] + aligned.shift_ps
             known = in_use >= 0
@@ -92,7 +92,7 @@ def memory_in_use(traces: Sequence[AlignedTrace]) -> dict[str, tuple[Int64s, Int
 
 
 def memory_waits(traces: Sequence[AlignedTrace]) -> tuple[MemoryWait, ...]:
-    """Every wait that the ledger counts as memory's, with what is known about it."""
+    """Every wait that the ledger counts as memory, with what is known about it."""
     return tuple(
         _wait(aligned, region)
         for aligned in traces
@@ -136,7 +136,7 @@ def _one_allocator(aligned: AlignedTrace, name: str, rows: Int64s) -> AllocatorS
 
 
 def _surplus(trace: Trace, rows: Int64s) -> Int64s:
-    """Bytes in blocks that are larger than what was asked for, after each event."""
+    """After each event, how many bytes were handed out beyond what was requested."""
     requested = stat_of(trace, "requested_bytes", rows)
     given = stat_of(trace, "allocation_bytes", rows)
     surplus = np.where((requested != ABSENT) & (given != ABSENT), given - requested, 0)
@@ -186,7 +186,7 @@ def _wait(aligned: AlignedTrace, region: Region) -> MemoryWait:
 
 
 def _request(trace: Trace, op: int, node: str, failed: bool) -> tuple[int | None, str]:
-    """What the op asked for, and of whom: this time or, where that failed, in earlier steps."""
+    """What the op asked for, and which allocator: this time or, if it failed, in earlier steps."""
     rows = rows_called(trace, "MemoryAllocation")
     if failed:
         mine = rows[text_is(trace, "tf_op", rows, lambda text: text == node)]

@@ -1,7 +1,7 @@
-"""How much of a device's work goes at the speed of its memory.
+"""How much of a device's work runs at the speed of its memory.
 
-Where the compiler noted what an op moves (XLA does so on TPUs) and the trace names the memory's
-speed, the time of the op says how close to that speed it ran.
+If the compiler recorded how many bytes an op moves (XLA does so on TPUs) and the trace gives the
+memory's speed, the time of the op shows how close to that speed it ran.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from stall_analyzer.model.trace import Plane
 from stall_analyzer.model.units import PS_PER_S, Float64s, Int64s
 from stall_analyzer.signals.input.input_pipeline import NEVER, Spans
 
-# An op that moves so much of what the memory can is held up by it; the rest is latency and refresh.
+# An op that reaches this share of the memory's speed is held up by it; the rest is latency and
+# refresh.
 NEAR_PEAK = 0.6
-# What moves more than the memory can was counted elsewhere: an asynchronous copy's beginning, say.
+# An op that seems faster than the memory did not move its bytes itself: it may only start a copy.
 BEYOND_PEAK = 1.2
 
 
 @dataclass(frozen=True)
 class Roofline:
-    """Of the device whose memory holds it up longest."""
+    """The roofline of the device that its memory holds up longest."""
 
     device: str = ""
-    busy_ps: int = 0  # in ops of which the traffic is known
-    bound_ps: int = 0  # of these, in ops near the memory's speed
-    bytes_per_s: float = 0.0  # moved in those
+    busy_ps: int = 0  # in ops whose traffic is known
+    bound_ps: int = 0  # of that, in ops near the memory's speed
+    bytes_per_s: float = 0.0  # the rate of those
     peak_bytes_per_s: float = 0.0
     bound_spans: Spans = NEVER  # when they ran, in window time
     costliest: tuple[str, ...] = ()  # names of their kinds, longest first
@@ -53,7 +54,7 @@ def roofline(traces: Sequence[AlignedTrace]) -> Roofline:
 
 
 def _peak(plane: Plane) -> float:
-    """Bytes a second; TPUs and GPUs name it differently."""
+    """Bytes per second; TPUs and GPUs name it differently."""
     gigabytes = plane.stats.get("peak_hbm_bw_gigabytes_per_second", 0.0)
     plain = plane.stats.get("memory_bandwidth", 0)
     return (1e9 * gigabytes if isinstance(gigabytes, float) else 0.0) or (
@@ -89,7 +90,7 @@ def _moved_bytes(plane: Plane, names: Sequence[str]) -> Float64s:
 
 
 def _own_ps(aligned: AlignedTrace, rows: Int64s) -> Int64s:
-    """Duration without the ops inside: a loop contains its body."""
+    """The duration without the ops inside: a loop contains its body."""
     events = aligned.trace.events
     own = events.duration_ps.copy()
     inner = rows[events.parent[rows] >= 0]

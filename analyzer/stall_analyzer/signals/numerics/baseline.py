@@ -1,8 +1,8 @@
 """What a constant answer costs, and whether the loss ever got clearly below it.
 
-A model that has learned nothing from its inputs can still answer the same to all of them. The best
-of such answers has a price: the entropy of the labels or, in a regression, the variance of the
-targets. A loss that is never below it has not been about the inputs.
+A model that has learned nothing from its inputs can still give the same answer for all of them. The
+best such answer has a cost: the entropy of the labels or, in a regression, the variance of the
+targets. A model whose loss never gets below that has learned nothing from its inputs.
 """
 
 from __future__ import annotations
@@ -20,28 +20,29 @@ from stall_analyzer.signals.numerics.trend import MIDDLE_ERROR, middle_mean, sca
 
 # A loss that is no more than this below the cost of a constant answer is not clearly below it.
 CLEARLY = 0.02
-# So far below it, and by so many times what scatter can do, a little has been learned: in gray
-# pictures, or from weak inputs, there may be no more to learn.
+# At least this share below it, and this many times the scatter, a little has been learned: from
+# gray pictures or weak inputs there may be no more to learn.
 A_LITTLE = 0.003
 SURELY = 4.0
 # Fewer epochs may all belong to a slow beginning.
 LEAST_EPOCHS = 3
-# In a loop without epochs, thirds of so many steps stand for them.
+# In a loop without epochs, thirds of the steps take their place, if there are this many steps.
 LEAST_STEPS = 100
 LEAST_IN_THIRD = 5
-# An accuracy must be so far above chance, and rise by so much, to have learned something.
+# An accuracy this far above chance, or one that rises by this much, shows that something was
+# learned.
 ABOVE_CHANCE = 0.05
 RISEN = 0.02
 # A model that always gives the same answer has the same accuracy in every epoch, to the digit.
 SAME_ACCURACY = 1e-6
-# The entropy of classes of which only the largest is known is at most this bound, and rarely lower
-# than this share of it.
+# If only the largest class is known, there is an upper bound for the entropy of the classes; it is
+# rarely lower than this share of that bound.
 OF_THE_BOUND = 0.8
 # Numbers of classes that datasets have.
 USUAL_CLASSES = (2, 3, 4, 5, 10, 20, 100, 1000)
-# A rate that has grown by so much since the first epoch is still being warmed up.
+# A rate that has grown by this factor since the first epoch is still being warmed up.
 WARMING = 1.5
-# One that is this small against its highest has done its work.
+# A rate below this share of its highest value has done its work.
 DECAYED = 0.01
 
 
@@ -52,7 +53,7 @@ class Baseline:
     cost: float
     least: float  # a loss above this is not clearly below it
     words: str  # what that answer is, after "the cost of"
-    is_bound: bool = False  # the cost is no more than that, but may be less
+    is_bound: bool = False  # `cost` is an upper bound: the real cost may be less
 
 
 @dataclass(frozen=True)
@@ -60,7 +61,7 @@ class Course:
     """The loss in a few stretches of the run: its epochs or, in a loop without any, thirds."""
 
     levels: Float64s
-    error: float  # of the fall, by the scatter of the steps; 0 for epochs, which share their data
+    error: float  # of the fall, from the scatter of the steps; 0 for epochs, which share their data
 
     @property
     def fall(self) -> float:
@@ -73,17 +74,17 @@ class Course:
 
     @property
     def since_second(self) -> Course:
-        """Without the first stretch, in which any model learns what is usual."""
+        """Without the first stretch, in which any model learns what is typical."""
         return Course(self.levels[1:], self.error)
 
     @property
     def spread(self) -> float:
-        """Between the highest and the lowest stretch, as a share of the last."""
+        """The difference between the highest and the lowest stretch, as a share of the last."""
         return float(np.ptp(self.levels)) / abs(float(self.levels[-1]))
 
 
 def baseline_of(learning: LearningSignals) -> Baseline | None:
-    """By the labels that a capture looked at, else by accuracy, else by the number of classes."""
+    """From labels that a capture sampled, or the accuracy, or the number of classes."""
     if learning.label_cost is not None:
         cost, words = learning.label_cost, "the best constant answer"
         return Baseline(cost, (1 - CLEARLY) * cost, words)
@@ -101,7 +102,7 @@ def baseline_of(learning: LearningSignals) -> Baseline | None:
 
 
 def classes_near(level: float, share: float) -> int | None:
-    """The usual number of classes whose guess costs as much, give or take a share of it."""
+    """The usual number of classes for which a guess costs this much, give or take a share of it."""
     near = (n for n in USUAL_CLASSES if abs(level - math.log(n)) <= share * math.log(n))
     return next(near, None)
 
@@ -131,13 +132,13 @@ def is_never_below(learning: LearningSignals, baseline: Baseline, course: Course
 
 
 def is_surely_below(learning: LearningSignals, cost: float, loss: float) -> bool:
-    """Little, but more than scatter can do."""
+    """Whether it is below by a little, but more than scatter can explain."""
     error = learning.trend.error if learning.trend is not None else 0.0
     return cost - loss > max(A_LITTLE * cost, SURELY * error)
 
 
 def accuracy_rises(learning: LearningSignals) -> bool:
-    """Whether an accuracy was logged that tells of learning, if only a little."""
+    """Whether an accuracy was logged that shows at least a little learning."""
     accuracies = learning.accuracies
     if len(accuracies) == 0:
         return False
@@ -150,13 +151,13 @@ def accuracy_rises(learning: LearningSignals) -> bool:
 
 
 def is_warming_up(learning: LearningSignals) -> bool:
-    """Whether the rate still grows: what the loss does then says little."""
+    """Whether the rate is still growing: what the loss does then says little."""
     rates = _rates(learning)
     return len(rates) > 1 and bool(rates[-1] > WARMING * rates[0])
 
 
 def has_decayed(learning: LearningSignals) -> bool:
-    """Whether the rate was taken down to nearly nothing: then the loss has to stand still."""
+    """Whether the rate was lowered to almost nothing: then the loss cannot move."""
     rates = _rates(learning)
     return len(rates) > 1 and bool(rates[-1] <= DECAYED * rates.max())
 
@@ -166,13 +167,13 @@ def _rates(learning: LearningSignals) -> Float64s:
 
 
 def steps_passed(learning: LearningSignals) -> int:
-    """Also those between the ones that were logged."""
+    """From the first logged step to the last, including those not logged."""
     steps = learning.steps.step
     return int(steps[-1] - steps[0]) + 1 if len(steps) else 0
 
 
 def _by_thirds(steps: StepLosses) -> Course | None:
-    """Thirds of the run, not of what was logged: a capture logs more of the first steps."""
+    """Thirds of the run, not of the records: a capture logs more of the first steps."""
     finite = np.isfinite(steps.value)
     number, value = steps.step[finite], steps.value[finite]
     ends = np.linspace(number[0], number[-1] + 1, 4)
@@ -185,7 +186,7 @@ def _by_thirds(steps: StepLosses) -> Course | None:
 
 
 def _share_of_one_answer(learning: LearningSignals) -> float | None:
-    """The accuracy of the last epochs, where it is one number: that of a single answer."""
+    """The accuracy of the last epochs if it is always the same: that of a single answer."""
     last = learning.accuracies[-LEAST_EPOCHS:]
     if len(last) < LEAST_EPOCHS or np.ptp(last) > SAME_ACCURACY or not 0 < last[-1] < 1:
         return None
@@ -193,6 +194,6 @@ def _share_of_one_answer(learning: LearningSignals) -> float | None:
 
 
 def _entropy_bound(share: float, classes: int) -> float:
-    """The most that the labels can have to tell where one class has this share of them."""
+    """The highest entropy that labels can have if one class has this share of them."""
     rest = 1 - share
     return -share * math.log(share) - rest * math.log(rest / (classes - 1))

@@ -21,10 +21,10 @@ from stall_analyzer.signals.numerics.model_settings import (
 
 # Shares of classes need some labels of each: with fewer, their entropy comes out too low.
 LABELS_PER_KIND = 10
-# A loss is judged by what a constant answer costs only if that is known to this share of it.
+# A loss is compared with the cost of a constant answer only if that is known this precisely.
 WELL_KNOWN = 0.05
-# Looks that reach through so much of the first epoch have seen its data; where its length is not
-# known, so many steps.
+# Looks spread over this much of the first epoch have seen its data; over this many steps, if its
+# length is not known.
 ENOUGH_OF_EPOCH = 0.4
 ENOUGH_STEPS = 64
 LEAST_LOOKS = 3
@@ -33,13 +33,13 @@ VARIANCES = ("mean_squared_error",)
 
 @dataclass(frozen=True)
 class Values:
-    """Of inputs, labels or outputs, over all batches that were looked at."""
+    """Inputs, labels or outputs, over all batches that were looked at."""
 
     smallest: float
     largest: float
     spread: float  # usual standard deviation within a batch
-    not_finite: float  # largest share of a batch
-    not_finite_step: int | None  # the first with any, from 1
+    not_finite: float  # the largest share in any batch
+    not_finite_step: int | None  # the first step with any, from 1
 
     @property
     def is_constant(self) -> bool:
@@ -48,20 +48,20 @@ class Values:
 
 @dataclass(frozen=True)
 class Labels:
-    """What a capture knows of the labels; None where it does not apply."""
+    """What a capture knows about the labels; None where it does not apply."""
 
     kinds: int | None  # different classes
     seen: int  # rows
     entropy: float | None  # cost of a constant answer in cross-entropy, as Keras averages it
-    variance: float | None  # the same in squares
+    variance: float | None  # the same in squared error
     within: float | None  # share of the variance that is within batches: about 1 if shuffled
     mean: float
 
 
 @dataclass(frozen=True)
 class Broadcast:
-    """Labels and outputs differ by one axis: the loss of each measured step, and what it would be
-    row by row and each with each. One row per step."""
+    """Labels and outputs differ by one axis: for each measured step, the loss, and what it would be
+    row by row and over all pairs."""
 
     loss: Float64s
     by_row: Float64s
@@ -70,33 +70,33 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class BatchLook:
-    """Plain numbers; nothing of the data itself is in a log."""
+    """Only numbers about the batches; a log contains nothing of the data itself."""
 
-    step: Int64s  # that were looked at, from 1
-    rows: int  # of the usual batch
-    spans: bool  # the looks reach through enough of the first epoch to speak of its data
+    step: Int64s  # the ones that were looked at, from 1
+    rows: int  # in a usual batch
+    spans: bool  # the looks cover enough of the first epoch to say something about its data
     inputs: Values | None
     outputs: Values | None
     targets: Values | None
     labels: Labels | None
     constant_inputs: Float64s  # share of features that are the same in all rows, for each look
-    constant_outputs: Float64s  # the same of outputs
+    constant_outputs: Float64s  # the same for outputs
     broadcast: Broadcast | None
     # What a constant answer costs on these labels, in terms of the logged loss; None where the loss
-    # is not known, or is no plain average.
+    # is not known or is not a plain average.
     baseline: float | None
 
     @property
     def baseline_error(self) -> float:
-        """Its standard error: it comes from a sample of the labels. That of a variance; shares of
-        classes are known better."""
+        """Its standard error, because it comes from a sample of the labels. This is the error of a
+        variance; shares of classes are known better."""
         if self.baseline is None or self.labels is None:
             return 0.0
         return self.baseline * math.sqrt(2 / max(self.labels.seen, 1))
 
     @property
     def known_baseline(self) -> float | None:
-        """Where enough labels were seen to judge a loss by it."""
+        """The baseline, if enough labels were seen to judge a loss by it."""
         if self.baseline is None or self.baseline_error > WELL_KNOWN * self.baseline:
             return None
         return self.baseline
@@ -135,7 +135,7 @@ def batch_look(events: EventLog | None, capture: Capture | None) -> BatchLook | 
 
 
 def _in_first_fit(series: Series, capture: Capture) -> Series:
-    """Others may have other data."""
+    """Later fits may use other data."""
     ends_ns = [marks[0].ns for marks in capture.fits[1:2]]
     end = int(np.searchsorted(series.wall_ns, ends_ns[0])) if ends_ns else len(series)
     return Series(series.step[:end], series.wall_ns[:end], series.value[:end])
@@ -192,7 +192,7 @@ def _broadcast(series: Mapping[str, Series], capture: Capture) -> Broadcast | No
     )
     if loss is None or names[0][0] not in series:
         return None
-    # Of squares and absolutes those that are closer to the loss, in either way.
+    # Squares or absolute values, whichever are closer to the loss, by row or over all pairs.
     found = [_at_same_steps(loss, series[one], series[other]) for one, other in names]
     return min(found, key=_distance)
 

@@ -1,4 +1,4 @@
-"""How many examples a batch has, where anything in the log tells."""
+"""How many examples a batch has, if anything in the log shows it."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.event_log import EventLog, KerasConfig, Series
 from stall_analyzer.signals.numerics.losses import first_fit
 
-# Of batches of several examples, some would be right in part within so many steps. How often right
-# follows wrong, or wrong right: examples that are sorted by class make long runs of either.
+# With several examples per batch, some of this many batches would be partly right. Right and wrong
+# must also alternate in this share of the steps: examples sorted by class make long runs of either.
 LEAST_STEPS = 30
 LEAST_TURNS = 0.15
-NEAR_WHOLE = 0.02  # what float32 leaves of a sum that was a whole number
+NEAR_WHOLE = 0.02  # how far float32 may take a sum from a whole number
 
 
 def batch_size(events: EventLog | None, keras: KerasConfig | None) -> int | None:
-    """By the capture, by the shape of the model's input, or 1 by the accuracy of single steps."""
+    """From the capture or the model's input shape; 1, if the accuracy of each step shows it."""
     model = events.capture.model if events is not None and events.capture is not None else None
     given = model.batch_size if model is not None else None
     if given is not None or events is None:
@@ -33,7 +33,7 @@ def _built_for(keras: KerasConfig | None) -> int | None:
 
 
 def _each_is_right_or_wrong(events: EventLog) -> bool:
-    """An accuracy that in every step is all or nothing is that of a single example."""
+    """Whether the accuracy of every step is all or nothing, as with a single example."""
     tags = [tag for tag in events.train if tag.startswith("batch_") and "acc" in tag]
     if len(tags) != 1:
         return False
@@ -48,13 +48,13 @@ def _each_is_right_or_wrong(events: EventLog) -> bool:
 
 
 def _right_so_far(series: Series | None) -> np.ndarray[tuple[int], np.dtype[np.float64]] | None:
-    """In the first epoch, from running means; None where steps are missing."""
+    """How many were right in the first epoch, from running means; None if steps are missing."""
     if series is None or len(series) == 0 or series.step[0] not in (0, 1):
         return None
     count = series.step - series.step[0] + 1
     if not (np.diff(count) == 1).all() or not np.isfinite(series.value).all():
         return None
     total = count * series.value
-    # The next epoch starts its mean over, which usually takes the sum below what it was.
+    # The next epoch starts a new mean, so the sum usually drops.
     again = np.flatnonzero(np.diff(total) < -NEAR_WHOLE)
     return np.asarray(total[: again[0] + 1] if len(again) else total, dtype=np.float64)

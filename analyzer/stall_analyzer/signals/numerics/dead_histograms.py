@@ -9,7 +9,7 @@ from stall_analyzer.model.event_log import EventLog, HistogramSums, KerasConfig
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
-# What people call the outputs of an activation. Weights may well be zeros, and gradients, too.
+# What people call the outputs of an activation. Weights and gradients may well be zeros.
 ACTIVATION = pattern(r"relu|activation", re.IGNORECASE)
 NO_ACTIVATION = pattern(r"grad|kernel|bias|weight", re.IGNORECASE)
 # As Keras names the weights of a layer: `model/dense_1/kernel/histogram`.
@@ -20,7 +20,7 @@ WEIGHTS = pattern(r"(?:.*/)?(?P<layer>[^/]+)/(?P<weight>kernel|bias)(_0)?(/histo
 class HistogramSignals:
     """Layers that logged histograms show to be dead."""
 
-    zero_activations: Mapping[str, HistogramSums]  # by tag; those whose last record is all zeros
+    zero_activations: Mapping[str, HistogramSums]  # by tag; the last record contains only zeros
     still_kernels: Mapping[str, HistogramSums]  # by layer, in order; trainable, while others move
 
 
@@ -38,7 +38,7 @@ def histogram_signals(events: EventLog | None) -> HistogramSignals:
 def _still_kernels(
     histograms: Mapping[str, HistogramSums], keras: KerasConfig | None
 ) -> dict[str, HistogramSums]:
-    """None where all weights stand still: that is no dead layer, but the learning rate."""
+    """Empty where no weight moves: then it is the learning rate, not a dead layer."""
     weights = [(WEIGHTS.fullmatch(tag), sums) for tag, sums in histograms.items()]
     known = [(match, sums) for match, sums in weights if match is not None]
     moving = any(sums.records > 1 and sums.same_run == 1 for _, sums in known)

@@ -1,4 +1,4 @@
-"""What a debugger's dump says: where the first NaN was made, and which rectifiers are dead."""
+"""What a debugger's dump says: where the first NaN was produced, and which rectifiers are dead."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ import numpy as np
 from stall_analyzer.model.debug_dump import CodeLine, DebugDump, DumpedOp, OpKey, TensorKey
 from stall_analyzer.model.records import dataclass
 
-# Ops by which a step changes weights, and those that write other variables: metrics, say.
+# Ops by which a step changes weights, and those that write other variables, such as metrics.
 UPDATES = ("AssignSubVariableOp", "ResourceApply", "ResourceSparseApply", "ResourceScatter")
 WRITES = (*UPDATES, "AssignAddVariableOp", "AssignVariableOp")
 READS = frozenset({"ReadVariableOp", "ResourceGather", "VariableV2", "_ReadVariablesOp"})
 LAYERS = ("MatMul", "BatchMatMul", "Einsum", "Conv", "DepthwiseConv", "BiasAdd")  # they use weights
 ARGUMENTS = frozenset({"Placeholder", "PlaceholderWithDefault", "_Arg"})
-# Also ops that call other graphs: of some of them the debugger does not write that they exist.
+# Ops that call other graphs. The debugger leaves some of them out, so they have no type.
 CALLS = frozenset({"", "PartitionedCall", "StatefulPartitionedCall", "If", "StatelessIf", "While",
                    "StatelessWhile", "Case", "StatelessCase"})  # fmt: skip
 FROM_OTHER_GRAPHS = ARGUMENTS | CALLS
-# How data comes in, and how the graphs of Dataset.map and its like are called.
+# How data comes in, and how the names of graphs of Dataset.map and the like begin.
 DATA = ("IteratorGetNext", "MultiDeviceIteratorGetNext")
 DATASET_GRAPH = "Dataset_"
 RECTIFIERS = frozenset({"Relu", "Relu6"})
 GRADIENT = "gradient_tape/"  # begins the names of gradient ops; the op they belong to follows
 
-_UNKNOWN = DumpedOp("", "", ())  # the file of the graphs was cut
+_UNKNOWN = DumpedOp("", "", ())  # where the file of graphs was cut off
 
 
 @dataclass(frozen=True)
 class Origin:
-    """The op that first put out NaN or infinity, of those that mattered."""
+    """The op that produced the first NaN or infinity that mattered."""
 
     name: str  # of the op; empty for one that ran eagerly, as is its graph
     type: str
@@ -39,24 +39,24 @@ class Origin:
     at_ns: int
     has_nan: bool
     has_inf: bool
-    line: CodeLine | None  # the user's line that made the op, or the op whose gradient it is
+    line: CodeLine | None  # the user's line that created the op, or the op whose gradient it is
     spoils: str  # what it reached: "weights", "variables" or ""
-    inputs_seen: bool  # the dump shows that what it was given was finite
+    inputs_seen: bool  # the dump shows that its inputs were finite
 
     @property
     def is_older_than_dump(self) -> bool:
-        """A variable was bad when it was first read."""
+        """Whether a variable was already bad when it was first read."""
         return self.type in READS
 
 
 @dataclass(frozen=True)
 class ZeroOutputs:
-    """A rectifier in a graph whose last outputs are zeros, or hardly anything else."""
+    """A rectifier in a graph whose last outputs are all zeros, or nearly all."""
 
     op: str
     records: int
-    nearly_all_run: int  # so many of the last records
-    all_run: int  # … without a single other value
+    nearly_all_run: int  # how many of the last records are nearly all zeros
+    all_run: int  # how many of them contain nothing else
     line: CodeLine | None
 
 
@@ -65,7 +65,7 @@ def origin_of(dump: DebugDump) -> Origin | None:
 
 
 def zero_outputs(dump: DebugDump) -> tuple[ZeroOutputs, ...]:
-    """Of each name once: the graph that ran most, which is the one that trains."""
+    """One for each name: in the graph that ran most often, which is the one that trains."""
     found: dict[str, ZeroOutputs] = {}
     for (graph, name, _), tensor in dump.tensors.items():
         op = dump.ops.get((graph, name), _UNKNOWN)
@@ -77,18 +77,18 @@ def zero_outputs(dump: DebugDump) -> tuple[ZeroOutputs, ...]:
 
 @dataclass(frozen=True)
 class _Search:
-    """Follows what spoiled the variables back to where it was made.
+    """Follows what spoiled the variables back to where it was produced.
 
-    The order of the records does not tell that: the debugger looks at tensors beside the graph's
-    own work, and infinities that a mask makes on purpose may come long before. So the search is
-    along the graph, among the tensors that went bad in the same call of the function.
+    The order of the records does not show that: the debugger looks at tensors in parallel with the
+    graph's own work, and infinities that a mask creates on purpose may come long before. So the
+    search follows the graph, among the tensors that went bad in the same call of the function.
     """
 
     dump: DebugDump
 
     @cached_property
     def bad_ns(self) -> dict[TensorKey, int]:
-        """When each tensor first was not finite. A constant is so on purpose."""
+        """When each tensor was first not finite. Constants are left out: theirs is on purpose."""
         return {
             key: tensor.bad_ns
             for key, tensor in self.dump.tensors.items()
@@ -135,9 +135,9 @@ class _Search:
         }
 
     def _inputs(self, key: OpKey) -> set[TensorKey]:
-        """What an op was given, as the debugger saw it: it leaves out Identity and its like.
+        """An op's inputs, as the debugger saw them: it leaves out Identity and the like.
 
-        What came from another graph, it did not see: there, the argument or the call.
+        It did not see what came from another graph: for that, the argument or the call counts.
         """
         graph, inputs = key[0], self._op(key).inputs
         found: set[TensorKey] = set()
@@ -153,10 +153,10 @@ class _Search:
         return found
 
     def _call_of(self, key: TensorKey) -> tuple[int, int]:
-        """From when to when the function ran in which a tensor first was bad.
+        """From when to when the function ran in which a tensor first went bad.
 
-        A call that goes through the same op again holds more than one step: what went bad later
-        in it may be a consequence.
+        A call that runs the same op again contains more than one step: what went bad later in it
+        may be a consequence.
         """
         ends, at_ns = self.dump.call_ends_ns, self.bad_ns[key]
         row = int(np.searchsorted(ends, at_ns))
@@ -166,7 +166,7 @@ class _Search:
         return since_ns, at_ns if again_ns is not None and again_ns <= until_ns else until_ns
 
     def _roots(self, starts: Iterable[TensorKey], until_ns: int) -> set[TensorKey]:
-        """Where the bad values come from that reached `starts`: bad ops with good inputs."""
+        """Where the bad values that reached `starts` come from: bad ops with good inputs."""
         roots: set[TensorKey] = set()
         waiting, seen = list(starts), set(starts)
         while waiting:
@@ -176,16 +176,16 @@ class _Search:
                 roots.add(key)
             waiting.extend(before - seen)
             seen |= before
-        return roots or set(starts)  # a loop has none
+        return roots or set(starts)  # a loop has no root
 
     def _was_bad(self, key: TensorKey, until_ns: int) -> bool:
-        """By then; what the dump never saw otherwise was bad before it begins."""
+        """Whether it was bad by then. If the dump never saw it good, it was bad before the dump."""
         if key not in self.bad_ns:
             return False
         return self.bad_ns[key] <= max(until_ns, self.dump.tensors[key].first_ns)
 
     def _outside(self, key: TensorKey, since_ns: int, until_ns: int) -> TensorKey | None:
-        """What gave an op a bad value from another graph: the data, or an op of that graph."""
+        """The source of a bad value from another graph: the data, or an op of that graph."""
         if self._type(key) in READS or not self._is_given(key):
             return None
         others = {
@@ -216,7 +216,7 @@ class _Search:
         return self._type(key) not in ARGUMENTS and not bad_inputs
 
     def _is_given(self, key: TensorKey) -> bool:
-        """Is it an argument of its graph, or made of a value from another one?"""
+        """Whether it is an argument of its graph, or computed from a value of another graph."""
         unseen = self._inputs(key[:2]) - self.dump.tensors.keys()
         return self._type(key) in ARGUMENTS or bool(unseen)
 
@@ -235,7 +235,7 @@ class _Search:
         return self._op(key).type
 
     def _line(self, key: TensorKey, op: DumpedOp) -> CodeLine | None:
-        """A gradient op is made where the gradient is asked for: what it is given tells more."""
+        """A gradient op is created where the gradient is requested: its inputs say more."""
         if GRADIENT in key[1]:
             for name in op.inputs:
                 line = self._op(_tensor_key(key[0], name)).line
@@ -245,6 +245,6 @@ class _Search:
 
 
 def _tensor_key(graph: str, tensor: str) -> TensorKey:
-    """Of a tensor as ops call their inputs: "name:output"."""
+    """The key of a tensor, from what ops call their inputs: "name:output"."""
     name, _, output = tensor.rpartition(":")
     return (graph, name, int(output)) if output.isdecimal() else (graph, tensor, 0)

@@ -1,4 +1,4 @@
-"""The scalars of epochs, by whoever logged them: Keras's TensorBoard callback, or a capture."""
+"""The scalars of epochs, from whatever logged them: Keras's TensorBoard callback, or a capture."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ OF_EPOCHS = "epoch_"
 
 
 def training_logs(events: EventLog) -> Mapping[str, Series]:
-    """By the tags of Keras's callback, whose own values count first."""
+    """By the tags of Keras's callback, whose own values take precedence."""
     return _with_captured(events, events.train, Tag.TRAIN)
 
 

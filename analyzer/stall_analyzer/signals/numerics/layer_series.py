@@ -21,13 +21,13 @@ class LayerSeries:
 
     layers: tuple[str, ...]
     step: Int64s  # from 1
-    value: Float64s  # NaN also where a layer was not measured in that step
+    value: Float64s  # also NaN if a layer was not measured in that step
 
     def __len__(self) -> int:
         return len(self.step)
 
     def of(self, layer: str) -> Float64s:
-        """As often as it was measured and was a number."""
+        """Every measured value that is a number."""
         column = self.value[:, self.layers.index(layer)]
         return column[np.isfinite(column)]
 
@@ -37,22 +37,22 @@ class LayerSeries:
 
     @property
     def total(self) -> Float64s:
-        """Length of all layers together, in each measured step."""
+        """The norm over all layers together, in each measured step."""
         with np.errstate(over="ignore"):
             return np.asarray(np.sqrt(np.sum(self.value**2, axis=1)), dtype=np.float64)
 
     def last_run(self, layer: str, holds: Bools) -> int:
-        """In how many of the last measured steps the condition holds without a break."""
+        """In how many of the last measured steps in a row the condition holds."""
         broken = np.flatnonzero(~holds[:, self.layers.index(layer)])
         return len(self) - 1 - int(broken[-1]) if len(broken) else len(self)
 
 
 @dataclass(frozen=True)
 class LayerSignals:
-    """Nothing where there is no capture, or it could not look into the step."""
+    """All None where there is no capture, or it could not look into the step."""
 
     gradients: LayerSeries | None = None  # norm of the largest weight's gradient
-    updates: LayerSeries | None = None  # length of the update over length of the weight
+    updates: LayerSeries | None = None  # norm of the update divided by the norm of the weight
     dead: LayerSeries | None = None  # share of the units without a gradient
     weights: WeightsRecord | None = None  # which of the model's weights are trained
 
@@ -70,7 +70,7 @@ def layer_signals(capture: Capture | None) -> LayerSignals:
 
 
 def _weights(capture: Capture) -> WeightsRecord | None:
-    """At the last look during the first fit: other fits may train another model."""
+    """As of the last look during the first fit: later fits may train another model."""
     ends = [fit[0].ns for fit in capture.fits[1:2]]
     mine = [record for record in capture.weights if not ends or record.ns < ends[0]]
     return mine[-1] if mine else None

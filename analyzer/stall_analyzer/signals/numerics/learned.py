@@ -1,7 +1,7 @@
-"""Does the loss agree that training has come to nothing?
+"""Does the loss agree that nothing was learned?
 
-What a stored model looks like is a suspicion, and many models that look odd learn well. This is the
-one place that tells lints of the model whether to be loud.
+What a stored model looks like is only a suspicion, and many models that look odd learn well. This
+is the one place that tells checks of the model whether to report more than a note.
 """
 
 from __future__ import annotations
@@ -13,23 +13,24 @@ from stall_analyzer.signals.numerics.learning import LearningSignals
 # Fewer steps, in fewer epochs, are too early to say.
 LEAST_STEPS = 100
 LEAST_EPOCHS = 2
-ENOUGH_EPOCHS = 3  # of however few steps
-# So far below a guess, or so far above its accuracy, something was learned.
+ENOUGH_EPOCHS = 3  # however few steps they have
+# This far below the loss of a guess, or above its accuracy, something was learned.
 BELOW_GUESS = 0.02
 ABOVE_CHANCE = 0.05
-# Less than this over all the epochs is no movement.
+# A loss that moves by less than this over all epochs does not move.
 STILL = 0.005
-# Only rounding differs: no update changes anything. float32 keeps seven digits of a mean.
+# A difference this small is only rounding: no update changes anything. float32 keeps seven digits
+# of a mean.
 SAME = 1e-5
-# How far the first step may lie from the others by chance, in standard deviations.
+# How far the first step may be from the others by chance, in standard deviations.
 SCATTERS = 3.0
 HALF = 0.5
-# A rate that was lowered by so much stops the loss as well.
+# A rate that was lowered to this share of its maximum stops the loss as well.
 LOWERED = 0.1
 
 
 def has_learned_nothing(learning: LearningSignals) -> bool:
-    """Surely: at a guess, or standing still from its first epoch or for good.
+    """Whether the loss is certainly at a guess, has never moved, or has stopped for good.
 
     A loss that is not a number has other reasons and does not count.
     """
@@ -42,12 +43,12 @@ def has_learned_nothing(learning: LearningSignals) -> bool:
         return is_at_chance(learning) or stopped_for_good(learning) or _never_moved(learning)
     if learning.epoch_losses[-1] < (1 - BELOW_GUESS) * guess:
         return False
-    # Class weights raise a healthy loss above the guess: then it must stand still as well.
+    # Class weights raise a healthy loss above the guess, so it must also not move.
     return is_at_chance(learning) or learning.is_flat(STILL)
 
 
 def is_at_chance(learning: LearningSignals) -> bool:
-    """By an accuracy that never rose above that of a guess."""
+    """Whether the accuracy never rose above that of a guess."""
     accuracies, classes = learning.accuracies, _classes(learning)
     if len(accuracies) < ENOUGH_EPOCHS or classes is None:
         return False
@@ -55,9 +56,9 @@ def is_at_chance(learning: LearningSignals) -> bool:
 
 
 def stopped_for_good(learning: LearningSignals) -> bool:
-    """Most epochs have the same loss to the last digits, and no rate was lowered for it.
+    """Whether the later epochs have the same loss to the last digits, without a lowered rate.
 
-    A model that has learned all it can comes to rest as well, but late, and far below its start.
+    A model that has learned all it can also stops, but late, and far below its start.
     """
     epochs, rates = learning.epoch_losses, learning.learning_rates
     if len(epochs) < ENOUGH_EPOCHS or epochs[-1] == 0 or has_learned(learning):
@@ -69,7 +70,7 @@ def stopped_for_good(learning: LearningSignals) -> bool:
 
 
 def has_learned(learning: LearningSignals) -> bool:
-    """Its loss has fallen to half, which no model comes to by chance."""
+    """Whether its loss has fallen to half, which never happens by chance."""
     first, last = learning.first_loss, learning.last_loss
     if first is None and len(learning.epoch_losses) > 1:
         first = float(learning.epoch_losses[0])
@@ -77,7 +78,7 @@ def has_learned(learning: LearningSignals) -> bool:
 
 
 def _never_moved(learning: LearningSignals) -> bool:
-    """Not even in its first steps: many a model has learned all it can within an epoch."""
+    """Not even in its first steps: many models learn all they can within one epoch."""
     trend, first = learning.trend, learning.first_loss
     if trend is None or first is None or trend.late == 0 or not learning.is_flat(STILL):
         return False
@@ -92,7 +93,7 @@ def _is_late_enough(learning: LearningSignals) -> bool:
 
 
 def _accuracy_says_otherwise(learning: LearningSignals) -> bool:
-    """It has risen, or is above that of a guess."""
+    """Whether it has risen, or is above that of a guess."""
     accuracies, classes = learning.accuracies, _classes(learning)
     if len(accuracies) == 0:
         return False
@@ -102,7 +103,7 @@ def _accuracy_says_otherwise(learning: LearningSignals) -> bool:
 
 
 def _classes(learning: LearningSignals) -> int | None:
-    """Also behind a custom loss or one that is summed, if the outputs are probabilities."""
+    """The number of classes, even with a custom or summed loss, if outputs are probabilities."""
     settings, output = learning.settings, learning.settings.output
     if settings.classes is not None or output is None:
         return settings.classes

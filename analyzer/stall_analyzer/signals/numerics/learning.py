@@ -21,10 +21,10 @@ from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_l
 from stall_analyzer.signals.numerics.model_settings import ModelSettings, settings_of
 from stall_analyzer.signals.numerics.trend import Trend, trend_of
 
-# Within fewer steps of a single epoch even a healthy loss may not have moved.
+# In fewer steps of a single epoch, even a healthy loss may not have moved.
 FLAT_LEAST_STEPS = 50
-# Where only some of the steps were logged: over so many, and with no more than so many times the
-# movement that counts as none left to the scatter.
+# If only some steps were logged, they must span this many, and their scatter must not hide more
+# than this many times the movement that counts as none.
 SAMPLED_LEAST_STEPS = 100
 HIDDEN_MOST = 4.0
 
@@ -33,20 +33,20 @@ NO_VALUES: Float64s = np.empty(0)
 
 @dataclass(frozen=True)
 class NotFinite:
-    """Where the loss first was NaN or infinite."""
+    """Where the loss was first NaN or infinite."""
 
     tag: str
     step: int | None  # None: only epochs were logged
     last_finite_step: int | None  # before it; further steps between them were not logged
     epoch: int
     at_ps: int | None  # when it was logged, in window time
-    share: float | None  # of its epoch's steps, from it on
+    share: float | None  # of its epoch's steps, from that step on
     to_the_end: bool  # the last loss that was logged is not finite either
 
 
 @dataclass(frozen=True)
 class LearningSignals:
-    """Of one run; empty where nothing was logged."""
+    """What one run logged about learning; empty where it logged nothing."""
 
     steps: StepLosses = field(default_factory=StepLosses)
     epoch_losses: Float64s = field(default_factory=lambda: NO_VALUES)
@@ -57,27 +57,27 @@ class LearningSignals:
     settings: ModelSettings = field(default_factory=ModelSettings)
     not_finite: NotFinite | None = None
     gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
-    label_cost: float | None = None  # of the best constant answer, where the labels were looked at
+    label_cost: float | None = None  # of the best constant answer, if labels were sampled
     steps_per_epoch: int | None = None
-    # All that was logged of epochs, losses of single outputs and metrics, by name:
+    # Everything logged per epoch, by name: losses of single outputs, and metrics.
     metrics: Mapping[str, Float64s] = field(default_factory=dict)
     validation_metrics: Mapping[str, Float64s] = field(default_factory=dict)
 
     @cached_property
     def trend(self) -> Trend | None:
-        """Of the loss over all the steps that were logged, as long as it is a number."""
+        """The trend of the loss over all logged steps in which it is a number."""
         finite = np.isfinite(self.steps.value)
         return trend_of(self.steps.value[finite], self.steps.rounding[finite])
 
     @property
     def first_loss(self) -> float | None:
-        """Loss of the first step, which no update has touched yet."""
+        """The loss of the first step, before any update."""
         steps = self.steps
         return float(steps.value[0]) if len(steps) and steps.step[0] <= 1 else None
 
     @property
     def last_loss(self) -> float | None:
-        """The usual loss at the end of what was logged, where it is a number."""
+        """The typical loss at the end of what was logged, if it is a number."""
         if self.trend is not None and np.isfinite(self.steps.value[-1]):
             return self.trend.late
         if len(self.epoch_losses) and np.isfinite(self.epoch_losses[-1]):
@@ -85,7 +85,7 @@ class LearningSignals:
         return None
 
     def is_flat(self, share: float) -> bool:
-        """Does the loss move by no more than `share` of itself, or by what scatter can do?
+        """Does the loss move by no more than `share` of itself, or no more than scatter explains?
 
         Epochs run over the same data, so their losses compare directly; steps only by thirds.
         """
@@ -99,13 +99,13 @@ class LearningSignals:
         return trend.count >= FLAT_LEAST_STEPS or self._is_surely_flat(trend, share)
 
     def _is_surely_flat(self, trend: Trend, share: float) -> bool:
-        """A few of many steps were logged, and scatter so little that no movement can hide."""
+        """Whether the few logged steps scatter so little that no movement can hide in them."""
         passed = int(self.steps.step[-1] - self.steps.step[0])
         most = abs(trend.fall) + 2 * trend.error
         return passed >= SAMPLED_LEAST_STEPS and most <= HIDDEN_MOST * share * abs(trend.early)
 
     def why_weights_survived(self, skips_updates: bool) -> str:
-        """What says that the weights are numbers although a loss was not; empty: nothing does."""
+        """What shows that the weights are numbers although a loss was not; empty: nothing does."""
         if self.not_finite is None:
             return ""
         if not self.not_finite.to_the_end:
@@ -128,7 +128,7 @@ class LearningSignals:
 
     @property
     def lower_rate(self) -> float | None:
-        """Whoever advises a lower rate advises this one: a page names one number."""
+        """The lower rate that all findings suggest, so that a report names only one."""
         return lower_rate(self.settings, self.rate) if self.rate is not None else None
 
     @property
@@ -143,7 +143,7 @@ class LearningSignals:
 
     @property
     def step_count(self) -> int | None:
-        """Steps of all the epochs that were logged."""
+        """The steps of all logged epochs."""
         if self.steps_per_epoch is None:
             return None
         return self.steps_per_epoch * max(len(self.epoch_losses), 1)
@@ -191,12 +191,12 @@ def _captured_rates(events: EventLog) -> Float64s:
 
 
 def _settings(events: EventLog) -> ModelSettings:
-    """Of the stored model; a capture knows the optimizer where no model was stored."""
+    """From the stored model; a capture knows the optimizer if no model was stored."""
     settings = settings_of(events.stored_model)
     record = events.capture.model if events.capture is not None else None
     if settings.optimizer is None and record is not None and record.optimizer:
         settings = replace(settings, optimizer=record.optimizer)
-    if record is not None and record.class_weight:  # which no stored model tells
+    if record is not None and record.class_weight:  # a stored model does not have them
         settings = replace(settings, averaged=False)
     return settings
 
@@ -207,7 +207,7 @@ def _accuracy(train: Mapping[str, Series]) -> Series | None:
 
 
 def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
-    """In the loss of each step where it was logged, else in whatever is called a loss."""
+    """From the loss of each step if it was logged, or from whatever is called a loss."""
     bad = np.flatnonzero(~np.isfinite(steps.value))
     train = training_logs(events)
     epoch_losses = _values(train.get("epoch_loss"))
@@ -215,7 +215,7 @@ def _not_finite(events: EventLog, steps: StepLosses) -> NotFinite | None:
         row = int(bad[0])
         epoch = int(steps.epoch[row])
         mine = steps.epoch == epoch
-        # The mean of an epoch stays spoiled; the loss of a single step tells whether it came back.
+        # The mean of an epoch stays NaN; the losses of single steps show whether it recovered.
         singly = captured_loss(events) is not None
         by_epoch = len(epoch_losses) > steps.epoch[-1] and not singly
         later = epoch_losses if by_epoch else steps.value
@@ -249,7 +249,7 @@ def _gradients(events: EventLog) -> dict[str, Float64s]:
 
 
 def _steps_per_epoch(steps: StepLosses, events: EventLog, timeline: Timeline) -> int | None:
-    """Of the first epoch, from the first source that tells."""
+    """In the first epoch, from the first source that has it."""
     marked = events.capture.steps_of_first_epoch if events.capture is not None else None
     if marked:
         return marked

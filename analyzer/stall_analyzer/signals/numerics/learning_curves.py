@@ -1,4 +1,4 @@
-"""The loss and the gradients of a run as few points as tell their course."""
+"""The loss and the gradients of a run, reduced to as few points as show their course."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def learning_curves(
 
 
 def thinned(at: Int64s, value: Float64s, most: int) -> tuple[Point, ...]:
-    """Evenly, but never without the first value that is not a number, nor the last before it."""
+    """Evenly, but always with the first value that is not a number and the one before it."""
     chosen = np.linspace(0, len(at) - 1, min(len(at), most)).astype(np.int64)
     lost = np.flatnonzero(~np.isfinite(value))[:1]
     chosen = distinct(np.concatenate([chosen, lost, np.maximum(lost - 1, 0)]))

@@ -1,8 +1,8 @@
 """Which learning rates people use with which optimizer.
 
-From the published recipes of each optimizer: the low end is fine-tuning of large models, the high
-end small networks or large batches. Outside of it nothing is wrong by itself; a detector also asks
-the loss.
+From the published recipes of each optimizer: the low end is for fine-tuning large models, the high
+end for small networks or large batches. A rate outside the range is not wrong by itself; a detector
+also looks at the loss.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ class UsualRates:
 
     low: float
     high: float
-    start: float  # where to begin a search
+    start: float  # where to start a search
 
 
-# Adam and its kin divide the gradient by its size: each weight moves by about the rate itself in
-# each step, whatever the loss. Weights are of the order of 0.1.
+# Adam and similar optimizers divide the gradient by its size: each weight moves by about the rate
+# itself in each step, whatever the loss. Weights are around 0.1.
 _BY_ITS_SIZE = UsualRates(1e-6, 1e-2, 1e-3)
-# These shrink their steps as they go, so they begin with longer ones.
+# These shrink their steps as they go, so they start with longer ones.
 _SHRINKING = UsualRates(1e-4, 0.5, 1e-2)
 
 USUAL = {
-    # Times the gradient, which may be small: steps of 1 (0.1 with momentum 0.9) work where the loss
-    # falls, and are the first suspect where it does not.
+    # The rate is multiplied by the gradient, which may be small: a rate of 1 (0.1 with momentum
+    # 0.9) may be fine if the loss falls, and is the first suspect if it does not.
     "SGD": UsualRates(1e-4, 0.9, 1e-2),
     "Adam": _BY_ITS_SIZE,
     "AdamW": _BY_ITS_SIZE,
@@ -43,7 +43,7 @@ USUAL = {
     "Lion": UsualRates(1e-7, 3e-3, 1e-4),
     "Adagrad": _SHRINKING,
     "Ftrl": _SHRINKING,
-    # Chooses its own step; the rate only scales it, and the paper has 1.
+    # Chooses its own step size; the rate only scales it, and the paper uses 1.
     "Adadelta": UsualRates(1e-4, 10.0, 1.0),
 }
 
@@ -53,24 +53,24 @@ def usual_rates(settings: ModelSettings) -> UsualRates | None:
 
 
 def lower_rate(settings: ModelSettings, rate: float) -> float:
-    """The rate to try where steps are too long: a usual one or, if it is that already, a tenth."""
+    """The rate to try if steps are too long: a usual one or, if it is one, a tenth of it."""
     usual = usual_rates(settings)
     is_high = usual is not None and is_above(effective_rate(settings, rate), usual.high)
     return usual.start if usual is not None and is_high and usual.start < rate else rate / 10
 
 
 def is_above(rate: float, limit: float) -> bool:
-    """Rounding aside: 0.1 / (1 - 0.9) is 1."""
+    """Whether it is above by more than rounding: 0.1 / (1 - 0.9) counts as 1."""
     return rate > limit * (1 + ROUNDING)
 
 
 def as_written(rate: float) -> float:
-    """The number in the program: logs and stored models hold it as float32, 1.00000001e-07."""
+    """The number as in the program: logs and stored models have it as float32, 1.00000001e-07."""
     return float(str(np.float32(rate)))
 
 
 def effective_rate(settings: ModelSettings, rate: float) -> float:
-    """Momentum adds up the steps before: 0.9 makes ten of one."""
+    """Momentum adds up earlier steps: 0.9 makes each step ten times as long."""
     if settings.optimizer == "SGD" and 0 < settings.momentum < 1:
         return rate / (1 - settings.momentum)
     return rate

@@ -1,8 +1,8 @@
-"""The loss of each step, from what was logged of it.
+"""The loss of each step, from what was logged.
 
 Keras logs the mean of the epoch so far, which hides both sudden changes and flat ends. A mean over
-t steps is a sum divided by t, so two of them give the loss in between. A capture logs the loss of
-single steps, some of them: where both exist, its own values count.
+t steps is a sum divided by t, so two means give the loss in between. A capture logs the loss of
+some single steps: where both exist, the capture's values count.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
 
-# Stored as float32, a mean gives back its sum only to this share of it: one rounding of the mean
-# itself, one of the sum that Keras keeps.
+# A mean stored as float32 gives its sum only with this relative error: one rounding of the mean
+# itself, and one of the sum that Keras keeps.
 ROUNDING = 2 * float(np.finfo(np.float32).eps)
 MEANS = Tag.LOSS_MEAN.removeprefix(Tag.ALL)
-# Below zero by more than this, a loss was never part of a mean.
+# If a loss comes out this far below zero, the series was not a running mean.
 BELOW_ROUNDING = 10.0
 BELOW_SHARE = 0.01
 
@@ -58,7 +58,7 @@ def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
     start_ns = window_start_ns if window_start_ns is not None else int(found[0].wall_ns[0])
     ends_ns = _epoch_ends_ns(events)
     losses = [_as_logged(series, start_ns, ends_ns) for series in found]
-    # Not written by Keras, it is as it was logged.
+    # What Keras did not write is not a running mean.
     if logged is found[0] and ("batch_loss" in events.train or not events.train):
         undone = _undone(logged, losses[0].epoch, losses[0].at_ps)
         losses[0] = losses[0] if _is_impossible(undone, logged) else undone
@@ -68,7 +68,7 @@ def step_losses(events: EventLog, window_start_ns: int | None) -> StepLosses:
 
 
 def _all_losses(events: EventLog) -> Series | None:
-    """Of the measured steps; each stands for all those since the last one, by their mean."""
+    """The losses of the measured steps; each is the mean of all steps since the last one."""
     single = captured_loss(events)
     means = events.capture.series.get(MEANS) if events.capture is not None else None
     if single is None or means is None:
@@ -93,7 +93,7 @@ def _epoch_ends_ns(events: EventLog) -> Int64s:
 
 
 def _merged(means: StepLosses, single: StepLosses) -> StepLosses:
-    """Losses from means up to the first that is not finite: it spoils all means after it."""
+    """Losses from means count up to the first that is not finite: it spoils all means after it."""
     bad = np.flatnonzero(~np.isfinite(means.value))
     known = means.step <= (means.step[bad[0]] if len(bad) else means.step.max(initial=0))
     kept = known & ~is_in(means.step, single.step)
@@ -124,10 +124,10 @@ def first_fit(series: Series | None) -> Series | None:
 
 
 def _is_impossible(undone: StepLosses, series: Series) -> bool:
-    """Was the series no running mean after all?
+    """Was the series not a running mean after all?
 
-    A custom train_step() may return the loss of the batch alone, and TensorFlow 2.0 and 2.1
-    logged nothing else. Undoing a mean that never was makes losses far below zero.
+    A custom train_step() may return the loss of the batch alone, and TensorFlow 2.0 and 2.1 logged
+    nothing else. Undoing a mean that was not there gives losses far below zero.
     """
     finite = series.value[np.isfinite(series.value)]
     if len(finite) == 0 or finite.min() < 0:
@@ -145,12 +145,12 @@ def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
             continue
         mean = series.value[rows]
         width = np.diff(count, prepend=0)
-        if not (width > 0).all():  # steps that are logged twice, or out of order
+        if not (width > 0).all():  # steps logged twice or out of order
             continue
         with np.errstate(invalid="ignore", over="ignore"):
             total = count * mean
             value = np.diff(total, prepend=0.0) / width
-        # A sum that was infinite once says nothing about the steps after it.
+        # Once a sum was infinite, it says nothing about the steps after that.
         value[~np.isfinite(mean)] = np.nan
         pieces.append((rows, value, ROUNDING * np.abs(total) / width))
     if not pieces:
@@ -162,9 +162,9 @@ def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
 
 
 def _steps_into_epoch(step: Int64s, first: bool) -> Int64s | None:
-    """How many steps each mean is over; None where the records do not say."""
+    """How many steps each mean covers; None if the records do not show it."""
     if first:
         return step if step[0] >= 1 else step + 1  # some versions count from 0
-    # Where only every n-th step was logged, the epoch's first record has an unknown place in it.
+    # If only every nth step was logged, the place of the epoch's first record in it is not known.
     dense = bool((np.diff(step) == 1).all())
     return np.arange(1, len(step) + 1, dtype=np.int64) if dense else None

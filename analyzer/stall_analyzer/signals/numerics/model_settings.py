@@ -1,7 +1,7 @@
-"""How the model was compiled, as far as the stored Keras model tells.
+"""How the model was compiled, as far as the stored Keras model shows.
 
 Only plain JSON is read. Every value may be missing or of an unexpected type: then it is None, and
-no detector may build on it.
+no detector may rely on it.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _RATES_OF_A_SCHEDULE = ("initial_learning_rate", "warmup_target", "end_learning_
 
 @dataclass(frozen=True)
 class Output:
-    """The layer whose output meets the loss."""
+    """The layer whose output goes into the loss."""
 
     name: str
     units: int | None
@@ -45,22 +45,22 @@ class ModelSettings:
     """The model and how it was compiled."""
 
     compiled: bool = True  # False: only the layers were stored, as Keras 2 does
-    optimizer: str | None = None  # the real one, under loss scaling too
+    optimizer: str | None = None  # the real one, even with loss scaling
     momentum: float = 0.0
     clips: Mapping[str, float] = field(default_factory=dict)  # clipnorm, clipvalue …
     learning_rate: float | None = None  # None for a schedule
-    highest_rate: float | None = None  # that the optimizer or its schedule can reach
+    highest_rate: float | None = None  # the highest that the optimizer or its schedule can reach
     loss: str | None = None  # snake_case; None where there is none, or several
     from_logits: bool = False
-    averaged: bool = True  # over the batch, unweighted: comparable with a guess
+    averaged: bool = True  # over the batch and unweighted, so it can be compared with a guess
     output: Output | None = None
     scales_input: bool = False
-    smoothed: bool = False  # labels are moved toward each other: a guess costs more
+    smoothed: bool = False  # label smoothing: a guess costs more
     frozen: bool = False  # every layer says that it is not trained
 
     @property
     def classes(self) -> int | None:
-        """Number of classes, where the model is surely a classifier."""
+        """The number of classes, if the model is certainly a classifier."""
         units = self.output.units if self.output is not None else None
         activation = self.output.activation if self.output is not None else None
         if self.loss == BINARY or (not self.compiled and units == 1 and activation == "sigmoid"):
@@ -70,7 +70,7 @@ class ModelSettings:
 
     @property
     def guess_loss(self) -> float | None:
-        """Loss of a model that gives every class the same chance."""
+        """The loss of a model that gives every class the same probability."""
         return math.log(self.classes) if self.classes and self.averaged else None
 
 
@@ -93,7 +93,7 @@ def settings_of(keras: KerasConfig | None) -> ModelSettings:
         averaged=loss_config.get("reduction", "sum_over_batch_size")
         in ("sum_over_batch_size", "mean", "auto")
         and compiled.get("loss_weights") is None
-        and ("loss" in compiled or not compiled),  # a loop averages as it likes
+        and ("loss" in compiled or not compiled),  # a custom loop may average in any way
         output=_output(keras.layers),
         scales_input=any(layer.get("class_name") in _SCALING_LAYERS for layer in keras.layers),
         smoothed=bool(_number(loss_config.get("label_smoothing"))),
@@ -128,7 +128,7 @@ def _only(loss: object) -> object:
 
 
 def _loss_name(loss: object) -> str | None:
-    """By class, because an object may have been renamed. A function may be anybody's: None."""
+    """By class, because an object may have been renamed. None for a function: it may be any."""
     if isinstance(loss, Mapping):
         loss = None if isinstance(loss.get("config"), str) else loss.get("class_name")
     if not isinstance(loss, str):

@@ -1,8 +1,8 @@
-"""The layers of the stored model: how their weights start, and what stands between them.
+"""The layers of the stored model: how their weights start, and what comes between them.
 
 As in `model_settings`, only plain JSON is read, and what is missing or odd is None. Weights may
-have been loaded after the model was made: what is said here is how the model was built, and only
-the loss tells whether that matters.
+have been loaded after the model was created: this is only how the model was built, and the loss
+shows whether that matters.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NORMALIZING = frozenset(
     {"BatchNormalization", "LayerNormalization", "GroupNormalization", "UnitNormalization",
      "RMSNormalization", "SyncBatchNormalization"}
 )  # fmt: skip
-# What these put out is a linear function of what they get, whatever their settings.
+# The output of these is a linear function of their input, whatever their settings.
 LINEAR = frozenset(
     {"InputLayer", "Flatten", "Reshape", "Permute", "Dropout", "SpatialDropout1D",
      "SpatialDropout2D", "Rescaling", "Normalization", "BatchNormalization", "Identity", "Add",
@@ -43,27 +43,27 @@ _CONSTANTS = {"zeros": 0.0, "zero": 0.0, "ones": 1.0, "one": 1.0}
 class Start:
     """How an initializer fills a weight."""
 
-    constant: float | None = None  # all of it has this value
-    deviation: float | None = None  # None: as wide as the number of inputs asks for
+    constant: float | None = None  # the value that all of it has
+    deviation: float | None = None  # None: as wide as suits the number of inputs
 
 
 @dataclass(frozen=True)
 class WeightLayer:
-    """One with a kernel."""
+    """A layer with a kernel."""
 
     name: str
     kind: str
-    activation: str | None  # its own, or that of the layer behind it; "linear" where there is none
+    activation: str | None  # its own, or that of the layer after it; "linear" if there is none
     kernel: Start
     bias: Start
     normalized: bool  # between its weights and its activation, or right after
     inputs: int | None  # of one unit
-    penalty: float | None  # that its regularizers add to the first loss; None: not known
+    penalty: float | None  # what its regularizers add to the first loss; None: not known
 
 
 @dataclass(frozen=True)
 class StoredLayers:
-    """Nothing where no model was stored, or a subclassed one."""
+    """Empty where no model was stored, or only a subclassed one."""
 
     all: tuple[Json, ...] = ()
     weighted: tuple[WeightLayer, ...] = ()
@@ -78,7 +78,7 @@ class StoredLayers:
 
     @property
     def is_linear(self) -> bool:
-        """Two and more layers with weights, and nothing between them that is not linear."""
+        """Whether it has at least two layers with weights, and everything between is linear."""
         if len(self.weighted) < 2:
             return False
         last = [_name(layer) for layer in self.all].index(self.weighted[-1].name)
@@ -119,7 +119,7 @@ def _weighted(layers: Sequence[Json]) -> Iterator[WeightLayer]:
 
 
 def _behind(layers: Sequence[Json]) -> list[Json]:
-    """Up to the next activation, or the next layer that is no part of this one."""
+    """The layers up to the next activation, or up to one that does not belong to this layer."""
     found: list[Json] = []
     for layer in layers:
         kind = layer.get("class_name")
@@ -180,7 +180,7 @@ def _inputs(layer: Json) -> int | None:
 
 
 def _penalty(layer: Json, kernel: Start) -> float | None:
-    """Of fresh weights: biases mostly start at 0, and the outputs are not known."""
+    """For fresh weights: biases mostly start at 0, and the outputs are not known."""
     used = _regularizers(layer)
     if not used:
         return 0.0

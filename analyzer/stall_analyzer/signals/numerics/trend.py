@@ -18,11 +18,11 @@ MIDDLE_ERROR = 1.2533
 
 @dataclass(frozen=True)
 class Trend:
-    """First third against last third, and what chance alone could make of their difference."""
+    """The first third compared with the last, and how much they could differ by chance alone."""
 
     first: float
-    early: float  # usual value in the first third
-    late: float  # usual value in the last third
+    early: float  # typical value in the first third
+    late: float  # typical value in the last third
     scatter: float  # standard deviation of one value around its neighbors
     early_scatter: float
     late_scatter: float
@@ -56,19 +56,19 @@ def trend_of(values: Float64s, rounding: Float64s | None = None) -> Trend | None
 
 
 def middle_mean(values: Float64s) -> float:
-    """Of the middle half: no spike moves it, and two levels in turns give the one between."""
+    """The mean of the middle half: no spike moves it, and two alternating levels average out."""
     ordered = np.sort(values)
     cut = len(ordered) // 4
     return float(np.mean(ordered[cut : len(ordered) - cut]))
 
 
 def scatter_of(values: Float64s) -> float:
-    """From neighbors, so that a trend hardly counts as scatter."""
+    """From differences of neighbors, so that a trend hardly counts as scatter."""
     return float(MAD_TO_DEVIATION * median(np.abs(np.diff(values))) / np.sqrt(2))
 
 
 def _turning(values: Float64s) -> float:
-    """Lag-one correlation of ranks around a straight line; ranks, so that no spike decides."""
+    """Lag-one correlation of ranks around a straight line; with ranks, no spike decides."""
     middle = (len(values) - 1) / 2
     ranks, at = values.argsort().argsort() - middle, np.arange(len(values)) - middle
     rest = ranks - at * (at @ ranks) / (at @ at)
