@@ -12,6 +12,7 @@ from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.findings import Gain
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.training import signals_for
+from tests.real_documents import sample
 from tests.test_plan import MS, finding, signals
 from tests.traces import TRAIN_OPS, call, host, ops, timeline_of, wait
 from tests.xspace import Event
@@ -153,3 +154,9 @@ def test_a_bucket_yields_to_one_in_which_a_change_surely_saves_more() -> None:
     assert judge(run, (callback,)).primary == "compile"  # nothing says what could be saved there
     unsure = replace(callback, gain=Gain(900 * MS, 3800 * MS))
     assert judge(run, (unsure, graph)).primary == "compile"
+
+
+def test_a_verdict_on_learning_begins_with_its_status_like_all_others() -> None:
+    verdict = sample("numerics_nan")["verdict"]
+    assert verdict["status"] == "learning_nothing"
+    assert verdict["sentence"].startswith("Learning nothing: The loss is NaN")

@@ -236,5 +236,5 @@ def test_a_summed_loss_is_too_long_a_step_for_sgd_and_not_for_adam() -> None:
 def test_the_verdict_names_the_cause_and_what_comes_of_it() -> None:
     report = diagnosed(align([], in_vain("zeros")))
     assert report.verdict.status == "learning_nothing"
-    assert report.verdict.sentence.startswith("Nothing is learned: All weights of dense")
+    assert report.verdict.sentence.startswith("Learning nothing: All weights of dense")
     assert [f.id for f in report.findings if f.bucket == "numerics"] == ["ST323"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from stall_analyzer.diagnose.causes import LINTS
 from stall_analyzer.diagnose.console_verdict import dead_by_console
 from stall_analyzer.diagnose.costliest import costliest_change
 from stall_analyzer.diagnose.dead import dead, ended_in_a_wait, is_dead
@@ -241,11 +240,10 @@ def _learning_nothing(signals: Signals, finding: Finding) -> Verdict:
         if wasted
         else ""
     )
-    # A title about the model does not say what follows from it.
-    what = f"Nothing is learned: {finding.title}" if finding.id in LINTS else finding.title
     stall = signals.stall if ended_in_a_wait(signals) else None
     ended = f" {stall.sentence}." if stall is not None else ""
-    return Verdict("learning_nothing", "numerics", f"{what}.{lost}{ended}", finding.confidence)
+    sentence = f"Learning nothing: {finding.title}.{lost}{ended}"
+    return Verdict("learning_nothing", "numerics", sentence, finding.confidence)
 
 
 def _stalled(
