@@ -1,7 +1,7 @@
 """One of several devices is slower, and all others wait for it.
 
 What it finds
-A GPU that computes longer in each step than the others of the same host.
+A GPU that computes for longer in each step than the others on the same host.
 
 Why it stalls
 Replicas exchange their gradients after each step. Those that finish early wait in the all-reduce

@@ -1,7 +1,7 @@
 """Steps are so short that starting them takes longer than running them.
 
 What it finds
-Graph-mode training whose steps take Python and TensorFlow longer to start than to compute.
+Graph-mode training in which Python and TensorFlow take longer to start a step than to compute it.
 
 Why it stalls
 Each call of the training function passes through Keras's loop, its callbacks and TensorFlow's

@@ -1,8 +1,7 @@
 """The driver compiles every kernel: TensorFlow was not built for this GPU.
 
 What it finds
-A GPU newer than the TensorFlow that runs on it, which therefore contains no machine code for that
-GPU.
+A GPU that is newer than the build of TensorFlow, which therefore contains no machine code for it.
 
 Why it stalls
 The driver compiles each kernel from PTX when it is first used. TensorFlow itself says that this may

@@ -9,9 +9,9 @@ seconds, hoping that another thread frees something. Until then the op waits, an
 that depends on it.
 
 How it is measured
-The wait has no event of its own. If an op allocates only milliseconds after it started, and less
-was free when it started than it then took, it has waited. Only waits during which no other op of
-the step ran count.
+The wait has no event of its own. An op has waited if it allocates memory milliseconds after it
+started, not at once, and took more than was free when it started. Only waits during which no other
+op of the step ran count.
 
 Example
 Three times, a step asked for 300 MB while 224 MB was free, and waited 0.7 s: another thread was

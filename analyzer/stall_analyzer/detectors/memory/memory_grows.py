@@ -8,8 +8,8 @@ Why it stalls
 It stalls eventually: when the pool is full, steps wait for memory and then fail, often after hours.
 
 How it is measured
-The minimum in use between each training step and the next. It must grow in nearly every step, by a
-quarter of what was in use at first, and give almost nothing back. A capture samples the resident
+The minimum in use between each training step and the next. It must grow in nearly every step,
+hardly ever fall, and end at least a quarter above where it began. A capture samples the resident
 memory of the process every second, which includes that of Python and NumPy. The samples after the
 first epoch count, when buffers are no longer filling; without later epochs, those of its second
 half.
@@ -21,8 +21,8 @@ What to do
 Keep numbers, not tensors: `float(loss)`, or `.numpy()` for small tensors. In a custom loop, look
 for lists of losses, gradients or outputs, and for a persistent GradientTape.
 
-Where a graph is built nearly every second, the process grows by them. If that also costs time, it
-is reported once, as retracing (ST104).
+If a graph is built nearly every second, the graphs are what makes the process grow. If building
+them also takes much time, it is reported only as retracing (ST104).
 
 Blind spots
 Python's and NumPy's own memory is seen only by a capture. On a CPU without
@@ -134,13 +134,13 @@ def _of_process(signals: Signals) -> Finding | None:
 
 
 def _is_told_as_retracing(signals: Signals) -> bool:
-    """Whether the graphs also take enough time to be a finding, which names their cause."""
+    """Whether the graphs also take enough time for that finding, which names their cause."""
     return severity_of(signals.share(signals.causes_ps["compile.retracing"])) is not None
 
 
 def _what_is_kept(growth: ProcessGrowth) -> str:
     if growth.by_graphs:
-        return f"Meanwhile, {growth.graphs:,} graphs were built, and every graph is kept."
+        return f"In that time, {growth.graphs:,} graphs were built, and every graph is kept."
     return "Something keeps what each step leaves behind: a tensor, an array or a Python object."
 
 

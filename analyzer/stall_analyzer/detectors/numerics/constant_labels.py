@@ -21,8 +21,8 @@ What to do
 Count the labels as they leave the input pipeline.
 
 Blind spots
-In long data that is ordered by label, the sampling may end before the second kind of label appears;
-then the first kind is taken for all of them (see ST319).
+In a long dataset that is ordered by label, the sampling may end before the second kind of label
+appears; then all labels seem to be of the first kind (see ST319).
 """
 
 from __future__ import annotations

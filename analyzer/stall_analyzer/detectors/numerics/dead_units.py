@@ -6,22 +6,23 @@ weights have stopped changing although they are trainable and others change. And
 layer at all gets a gradient although the loss has not reached its minimum.
 
 Why it stalls
-The gradient of relu is zero where its output is. A unit that is zero for all inputs never gets an
-update again, and if all units of a layer are, no gradient reaches the layers before it either: the
-steps compute, but nothing is learned. A single update that is too large can push a whole layer
+Where relu outputs zero, its gradient is zero, too. A unit that is zero for all inputs never gets an
+update again, and if all units of a layer are zero, no gradient reaches the layers before it either:
+the steps compute, but nothing is learned. A single update that is too large can push a whole layer
 there.
 
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
 least the last eight measured steps. If all units of a layer have no gradient while the last layer
-does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of its units is
-worth a note. If the last layer has none either and the loss stays above its minimum, nothing gets a
-gradient. From a dump of TensorFlow's debugger in FULL_HEALTH (or FULL_TENSOR) mode, which counts
-the zeros in every tensor: the outputs of each Relu, at least the last 20 times it ran. Half of them
-are zeros in a healthy layer and nine tenths in a sparse one, so only layers that output nothing
-else count; 99% zeros are worth a note. From histograms in event files: activations (by their tag)
-that contain only zeros in the last five records, and kernels of trainable layers whose histogram is
-the same to the last bit in the last five while that of another weight moves.
+does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of its units
+without a gradient is worth a note. If the last layer has none either and the loss stays above its
+minimum, nothing gets a gradient. From a dump of TensorFlow's debugger in FULL_HEALTH (or
+FULL_TENSOR) mode, which counts the zeros in every tensor: the outputs of each Relu, at least the
+last 20 times it ran. In a healthy layer half of them are zeros, in a sparse one nine tenths, so
+only layers that output nothing but zeros count; 99% zeros are worth a note. From histograms in
+event files: activations (by their tag) that contain only zeros in the last five records, and
+kernels of trainable layers whose histogram is the same to the last bit in the last five while that
+of another weight moves.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden

@@ -2,8 +2,8 @@
 
 What it finds
 Layers that are marked trainable but never change: the optimizer is never applied, it is given
-variables other than the model's or only some of them, or its updates are so small that not a bit of
-the weights changes.
+variables other than the model's or only some of them, or its updates are so small that not a single
+bit of the weights changes.
 
 Why it stalls
 The steps compute gradients, but nothing is done with them.

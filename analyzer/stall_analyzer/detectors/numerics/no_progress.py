@@ -24,7 +24,7 @@ below ln(K), or three times as high, and from some step on each of them is withi
 the learning rate or the last layer explains it, those findings are shown instead of this one.
 
 Example
-Loss 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
+A loss of 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
 without the images.
 
 What to do

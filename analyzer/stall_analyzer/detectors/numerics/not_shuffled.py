@@ -1,7 +1,7 @@
 """The data is ordered by label: each batch contains labels of one kind.
 
 What it finds
-Batches in which labels hardly differ, in data where they do.
+Batches in which labels hardly differ, in data whose labels do differ.
 
 Why it stalls
 Each batch pulls the model toward its own kind of label, and the next kind makes it forget the last.

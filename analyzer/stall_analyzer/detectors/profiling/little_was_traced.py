@@ -12,7 +12,7 @@ How it is measured
 The part of the window in which the profiler was recording.
 
 Example
-profile_batch=(20, 22) covered 2% of the epoch; the 3.9 s before batch 20 are only estimated.
+profile_batch=(20, 22) covered 2% of the epoch; the 3.9 s before batch 20 is only estimated.
 
 What to do
 Capture the first epoch with StallCallback, which profiles its beginning and samples of the rest, or

@@ -15,7 +15,7 @@ STEPS_LEAST = 15
 # A TensorFlow process varies by tens of megabytes without leaking any.
 GROWTH_LEAST_BYTES = 64_000_000
 SAMPLES_LEAST = 10
-# What is kept of each step shows in nearly every sample; a buffer that fills does not.
+# What is kept from each step shows in nearly every sample; a buffer that fills does not.
 GROWING_SHARE = 0.8
 # A leak is as fast in the first half as in the second; a buffer that fills is not.
 EVEN_LEAST = 0.3
@@ -24,14 +24,14 @@ BUILDS = (Account.TRACE, Account.RETRACE)
 
 @dataclass(frozen=True)
 class ProcessGrowth:
-    """From one step to another."""
+    """How the process grew from one step to another."""
 
     first_step: int
     last_step: int
     from_bytes: int
     to_bytes: int
-    graphs: int  # that were built meanwhile
-    by_graphs: bool  # as often as it grew
+    graphs: int  # how many were built in the meantime
+    by_graphs: bool  # they were built about as often as it grew
 
     @property
     def grown_bytes(self) -> int:
@@ -45,7 +45,7 @@ class ProcessGrowth:
 def process_growth(
     memory: ResidentMemory | None, books: Books | None, timeline: Timeline
 ) -> ProcessGrowth | None:
-    """None: it does not grow all the time, or nothing tells."""
+    """None: it does not grow all the time, or nothing shows it."""
     settled = _settled(timeline, memory) if memory is not None else None
     if memory is None or settled is None:
         return None
@@ -88,7 +88,7 @@ def _grows_steadily(held: Float64s) -> bool:
 
 
 def _graphs_built(books: Books, begin_ns: int, end_ns: int) -> int:
-    """By functions of any kind. What was told at once of a longer time counts in proportion."""
+    """By functions of any kind. An item that covers a longer time counts in proportion."""
     built = 0.0
     for dated in books.items:
         inside_ns = min(dated.end_ns, end_ns) - max(dated.begin_ns, begin_ns)
