@@ -1,5 +1,5 @@
-"""Analyses off the request thread: each version of a run's files once, cheapest first, and the run
-that somebody looks at before all others."""
+"""Analyzes runs outside of the request thread. Each version of a run's files is analyzed once: the
+run that somebody is looking at first, then the cheapest."""
 
 from __future__ import annotations
 
@@ -30,26 +30,27 @@ if TYPE_CHECKING:
 
 AT_THE_START = {"share": 0.0, "text": "waiting for its turn"}
 IDLE_S = 60.0  # how long a worker without work waits for more: starting one takes half a second
-# How long a worker may say nothing before it is given up. It speaks while it reads, so silence
-# means a disk or a network that hangs, or a fault of ours. What follows the reading is silent and
-# grows with the run, but takes seconds where this allows for many minutes.
+# How long a worker may stay silent before it is given up. It reports progress while it reads, so
+# silence means that a disk or a network hangs, or that we have a bug. The work after the reading is
+# silent and takes longer for larger runs, but it takes seconds, and this allows many minutes.
 PATIENCE_S = 300.0
 PATIENCE_S_PER_BYTE = 1e-6
-# A run that goes on changes each second. It is read again after a rest of so many times what the
-# last reading took: a page that is left open must not take the training's processor.
+# A run in progress changes every second. Before it is read again, we rest this many times as long
+# as the last reading took: a page that is left open must not take the CPU from the training.
 REST = 10.0
 CHANGES_KEPT = 5
 
 
-# What may have passed when it is asked for again: the longer, the more often it has not.
+# After a failure that may have passed, such as an unreadable disk, a run that is asked for again is
+# analyzed again: at first after this long, and after each further failure twice as long.
 PASSES_WITHIN_S = 30.0
 PASSES_AT_MOST_S = 3600.0
-# Charts that are held in memory, by their size on disk; others are read again when asked for.
+# How many bytes of charts are kept in memory. The others are read again when they are asked for.
 MOST_CHART_BYTES = 1 << 30
 
 
 class ReadCharts:
-    """The charts that were looked at last."""
+    """Keeps the charts in memory that were looked at last."""
 
     def __init__(self, store: ResultStore) -> None:
         self._store = store
@@ -57,7 +58,7 @@ class ReadCharts:
         self._kept: OrderedDict[tuple[str, str], dict[str, Chart]] = OrderedDict()
 
     def of(self, key: str, version: str) -> dict[str, Chart] | None:
-        """By host; None where there are none."""
+        """The charts by host; None if there are none."""
         with self._lock:
             found = self._kept.pop((key, version), None)
             if found is None:
@@ -76,8 +77,8 @@ def _bytes(charts: Mapping[str, Chart]) -> int:
 
 
 class StoredAnalysis:
-    """A result in the store. Reads what is asked for, when it is asked for. Where the worker could
-    not store it, it is `made`."""
+    """A result in the store. Each part is read when it is asked for. If the worker could not store
+    the result, `made` holds it."""
 
     def __init__(
         self,
@@ -96,16 +97,16 @@ class StoredAnalysis:
 
     @property
     def version(self) -> str:
-        """What is shown of it: the charts may come later."""
+        """Identifies what the page shows: it changes when the charts are added later."""
         return self.head.version if self.has_charts() else f"{self.head.version} without charts"
 
     def report(self) -> ReportEntry:
-        """Raises UnreadableFile where the store has lost it."""
+        """Raises UnreadableFile if the store has lost it."""
         entry = self._made.entry if self._made else self._store.entry(self._key)
         return cast("ReportEntry", json.loads(entry))
 
     def has_charts(self) -> bool:
-        """Not where `stall-analyze` has read the run, and nobody has looked at it."""
+        """There are none if only `stall-analyze` has read the run and nobody has opened it here."""
         return self._charts is not None
 
     @property
@@ -115,21 +116,21 @@ class StoredAnalysis:
         return self._read_charts.of(self._key, self.head.version)
 
     def chart(self, host: str | None) -> Chart | None:
-        """Of a host, or of the one that trains; None for a host that is not in the run."""
+        """The chart of `host`, or of the host that trains; None if that host is not in the run."""
         charts = self._charts or {}
         return next(iter(charts.values()), None) if host is None else charts.get(host)
 
 
 @dataclass(frozen=True)
 class Status:
-    """How far a run is. `analysis` may be of an earlier version, or without charts, while a new one
-    is made."""
+    """How far the analysis of a run is. While a new one is being made, `analysis` may be of an
+    earlier version, or lack charts."""
 
     state: str
     progress: dict[str, Any] | None = None
     error: str | None = None
     analysis: StoredAnalysis | None = None
-    changes: tuple[VerdictChange, ...] = ()  # of its verdict, the last one first
+    changes: tuple[VerdictChange, ...] = ()  # how the verdict changed, latest first
 
 
 @dataclass
@@ -144,12 +145,12 @@ class _Job:
     changes: tuple[VerdictChange, ...] = ()
     began_s: float = 0.0
     rests_until_s: float = 0.0
-    tried: int = 0  # how often, without an answer that stays
+    tried: int = 0  # how often it was analyzed again without a final result
     ended_s: float = 0.0
 
     @property
     def may_have_passed(self) -> bool:
-        """What kept it from an answer that stays, such as a disk that could not be read."""
+        """Whether the obstacle to a final result, such as an unreadable disk, may be gone now."""
         if self.state not in {READY, FAILED} or (self.analysis and self.analysis.head.final):
             return False
         wait_s = min(PASSES_WITHIN_S * 2.0 ** min(self.tried, 20), PASSES_AT_MOST_S)
@@ -157,18 +158,18 @@ class _Job:
 
     @property
     def is_lost(self) -> bool:
-        """Somebody emptied the cache folder."""
+        """Whether somebody emptied the cache folder."""
         return self.state == READY and self.analysis is not None and not self.analysis.exists
 
     @property
     def lacks_charts(self) -> bool:
-        """And may get some."""
+        """Whether it has no charts yet, but may get some."""
         if self.state != READY or self.analysis is None or self.error:
             return False
         return not self.analysis.has_charts()
 
     def end(self, analysis: StoredAnalysis | None, error: str) -> None:
-        """A report without charts is better than none, one of an earlier version is not."""
+        """A report without charts is better than none; a report of an earlier version is not."""
         if analysis is None and self.analysis and self.analysis.head.version == self.version:
             analysis = self.analysis
         before, self.analysis, self.error = self.analysis, analysis, error or None
@@ -193,7 +194,7 @@ class Analyses:
         self._new_worker = worker
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._jobs: dict[str, _Job] = {}  # of each run the newest
+        self._jobs: dict[str, _Job] = {}  # the newest of each run
 
     @cached_property
     def _store(self) -> ResultStore:
@@ -204,15 +205,15 @@ class Analyses:
         return ReadCharts(self._store)
 
     def warm_up(self) -> None:
-        """Somebody is about to ask: the worker may start already."""
+        """Starts the worker, because somebody is about to ask for an analysis."""
         with self._changed:
             self._wake()
 
     def status(
         self, run: Run, *, start: bool = True, urgent: bool = False, again: bool = False
     ) -> Status:
-        """Never waits. Starts the analysis, unless told not to, where there is none of the files as
-        they are now; `again` also where it failed. A run that somebody looks at gets charts."""
+        """Never waits. Unless `start` is false, starts the analysis if there is none of the files
+        as they are now; with `again`, also if it failed. An `urgent` run gets charts."""
         version, key = version_of(run), self._store.key(run)
         with self._changed:
             job = self._jobs.get(key)
@@ -229,7 +230,7 @@ class Analyses:
             return job.status()
 
     def outlived(self, run: Run) -> None:
-        """Its files are as they were, but its process has ended since: it is judged once more."""
+        """Has a run judged once more: its files are as they were, but its process has ended."""
         key = self._store.key(run)
         with self._changed:
             job = self._jobs.get(key)
@@ -263,9 +264,10 @@ class Analyses:
         self._changed.notify_all()
 
     def _work(self) -> None:
-        """Until there was nothing to do for a while. The next question starts another thread."""
+        """Works until there has been nothing to do for a while. The next request starts another
+        thread."""
         worker = self._new_worker()
-        with suppress(NoResult):  # the first job will tell
+        with suppress(NoResult):  # the first job will report the failure
             worker.start()
         while (job := self._next()) is not None:
             self._finish(job, worker)
@@ -301,7 +303,7 @@ class Analyses:
             else:
                 self._store.made_anew(job.run)
                 analysis = self._analysis(job.run, head, made)
-        except Exception as lost:  # this thread must live: other runs wait for it
+        except Exception as lost:  # this thread must go on: other runs wait for it
             reason = str(lost) if isinstance(lost, NoResult) else f"{type(lost).__name__}: {lost}"
             error = f"This run could not be analyzed: {reason}."
         with self._changed:
@@ -319,8 +321,8 @@ def _changes(
 def analyze_with_charts(
     run: Run, progress: Progress, folder: Path
 ) -> tuple[ResultHead, RunResult | None]:
-    """In the worker's process. Only what was made without a fault of ours is stored; what could not
-    be stored is returned."""
+    """Runs in the worker's process. A result that came with a traceback, which means a bug of ours,
+    is not stored. A result that could not be stored is returned."""
     from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs it
 
     result = analyze(run, progress, charts_of, folder)
@@ -331,6 +333,6 @@ def analyze_with_charts(
         store = ResultStore(folder)
         store.put(run, result, result.extra)
         if store.problem:
-            print(f"stall: {store.problem}; it is kept in memory", file=sys.stderr)
+            print(f"stall: {store.problem}; the result is kept in memory", file=sys.stderr)
             return result.head, result
     return result.head, None

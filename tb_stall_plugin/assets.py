@@ -1,4 +1,4 @@
-"""The built page. Files are listed once, so a request is a look-up and cannot reach elsewhere."""
+"""The built page. Its files are listed once: a request is a lookup and cannot reach other files."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from tb_stall_plugin.stand_in import script_that_says
 
 FOLDER = Path(__file__).parent / "static"
-# Given explicitly: on some systems the registry says that .js is plain text.
+# Given explicitly: on some systems, the registry says that .js is plain text.
 TYPES = {
     ".css": "text/css",
     ".html": "text/html",
@@ -36,7 +36,7 @@ class Asset:
 
 
 class Assets:
-    """Read when first asked for: TensorBoard should not wait for it."""
+    """Reads the files when one is first asked for, so that TensorBoard starts without them."""
 
     @cached_property
     def _files(self) -> dict[str, Asset]:

@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from stall_analyzer.live.entry import LiveEntry
     from stall_analyzer.live.followed_run import FollowedRun
 
-# A capture writes each second; several pages may ask.
+# A capture writes once a second, but several pages may ask more often.
 REMEMBERED_S = 1.0
-# Twice the silence after which a process is taken for dead: it is followed until then.
+# How long a silent process is followed: twice as long as it takes to be considered dead.
 FOLLOWED_S = 240.0
 
 logger = logging.getLogger("tensorboard")
@@ -26,10 +26,10 @@ logger = logging.getLogger("tensorboard")
 
 @dataclass(frozen=True)
 class Looked:
-    """All by the names of the runs."""
+    """The result of one look; runs are given by name."""
 
     going_on: Mapping[str, LiveEntry] = field(default_factory=dict)
-    # Since the last look. Their files need not have changed, but what is to be said of them has.
+    # Runs that ended since the last look. Their verdict changes even if their files did not.
     ended: frozenset[str] = frozenset()
 
 
@@ -58,14 +58,14 @@ class LiveRuns:
         return Looked(going_on, frozenset(self._last.going_on.keys() - going_on.keys()))
 
     def _entry(self, name: str, followed: FollowedRun) -> LiveEntry | None:
-        """None where it does not go on."""
+        """None if the run is not in progress."""
         from stall_analyzer.live.entry import live_entry  # noqa: PLC0415  rarely needed
 
         try:
             followed.read_new()
             state = followed.state(time.time_ns())
             return None if state.is_over else live_entry(state)
-        except Exception:  # a fault of ours with one run must not hide the others
+        except Exception:  # a bug of ours that one run triggers must not hide the others
             logger.exception("The Stall tab cannot follow the run %s", name)
             self._given_up.add(name)
             return None

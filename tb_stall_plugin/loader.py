@@ -1,7 +1,7 @@
-"""Where TensorBoard enters. It cannot fail.
+"""TensorBoard's entry point into the plugin. It must not fail.
 
-TensorBoard imports this module before anything else of ours and stops if it cannot, so nothing is
-imported up here but TensorBoard itself. Whatever is wrong with the rest becomes a tab that says so.
+TensorBoard imports this module before the rest of the package, and stops if it cannot. So this file
+imports only TensorBoard at its top, and any other failure becomes a tab that says what is wrong.
 """
 
 from __future__ import annotations
@@ -31,5 +31,5 @@ class StallLoader(base_plugin.TBLoader):
                 "help:\npip install --force-reinstall tensorboard-plugin-stall"
             )
         except Exception:
-            logger.exception("The Stall tab cannot even say so")
+            logger.exception("The Stall tab cannot even show why it could not be loaded")
             return None

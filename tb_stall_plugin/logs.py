@@ -1,6 +1,6 @@
 """Where TensorBoard was told to look, and the runs it finds there.
 
---logdir PATH                    a folder, relative or not, or a URL
+--logdir PATH                    a folder (relative or absolute) or a URL
 --logdir_spec NAME:PATH,PATH     several, with or without a name
 """
 
@@ -19,20 +19,20 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import Run
 from stall_analyzer.report.page import run_ids
 
-# A page that waits for an analysis asks several times a second; the folders need not be walked
-# again for each of its questions.
+# A page that waits for an analysis asks several times a second; there is no need to walk the
+# folders again for each request.
 REMEMBERED_S = 1.0
-# Where looking itself takes a long time (thousands of runs, a remote file system), it is done
-# rarely.
+# The next look comes this many times as long after the last as that took: rarely, where looking
+# takes a long time (thousands of runs, a remote file system).
 REMEMBERED_LOOKS = 10
-# TensorBoard asks every plugin in turn whether it is active before it shows anything.
+# Before it shows anything, TensorBoard asks every plugin in turn whether it is active.
 LONGEST_LOOK_S = 1.0
 NAMELESS = re.compile(r"/|[A-Za-z][0-9A-Za-z.]*://")
 
 
 @dataclass(frozen=True)
 class Found:
-    """All runs, by the name under which the page knows them."""
+    """All runs, by the name that the page uses."""
 
     runs: dict[str, Run]
     problems: tuple[Note, ...] = ()
@@ -48,7 +48,7 @@ class Logs:
         self._seen_any = False
 
     def find(self, fresh: bool = False) -> Found:
-        """The runs of a moment ago, or with `fresh` of this moment."""
+        """The runs as of a moment ago; with `fresh`, as of right now."""
         asked = time.monotonic()
         with self._lock:
             began = time.monotonic()
@@ -61,7 +61,7 @@ class Logs:
             return self._last
 
     def has_any(self) -> bool:
-        """Whether anything is there, found as quickly as possible; nothing is read."""
+        """Whether there are any logs, found as quickly as possible, without reading any."""
         if not self._seen_any:
             until = time.monotonic() + LONGEST_LOOK_S
             self._seen_any = any(_has_logs(path, until) for _, path in self._roots)
@@ -93,14 +93,14 @@ def _has_logs(path: str, until: float) -> bool:
                 return True
             if time.monotonic() > until:
                 return False
-    except UnreadableFile:  # the tab will say why, if somebody looks
+    except UnreadableFile:  # the tab says why when somebody opens it
         pass
     return False
 
 
 def _parts_of(spec: str) -> list[tuple[str, str]]:
-    """As TensorBoard reads it: a name may stand before a colon, but an absolute path, a URL and a
-    drive have no name."""
+    """Parsed as TensorBoard does: a name may come before a colon, but an absolute path, a URL or a
+    drive is not split at its colon."""
     parts = []
     for part in filter(None, spec.split(",")):
         nameless = ":" not in part or NAMELESS.match(part) or os.path.splitdrive(part)[0]

@@ -24,7 +24,7 @@ from tb_stall_plugin.assets import Assets
 from tb_stall_plugin.live_runs import LiveRuns
 from tb_stall_plugin.logs import Found, Logs
 
-# So many runs are analyzed without being asked for; of more, only those that somebody sees.
+# Up to this many runs are analyzed unasked; of more, only those that somebody is looking at.
 FEW_RUNS = 50
 MOST_PIXELS = 10_000
 MOST_HITS = 1_000
@@ -38,14 +38,14 @@ class StallPlugin(base_plugin.TBPlugin):
     plugin_name = "stall"
 
     def __init__(self, context: base_plugin.TBContext) -> None:
-        """Touches no file and starts no thread: TensorBoard waits for it."""
+        """Touches no file and starts no thread, because TensorBoard waits for it."""
         spec = getattr(context.flags, "logdir_spec", "")
         self._logs = Logs(context.logdir or "", spec or "")
         self._analyses = Analyses()
         self._live = LiveRuns()
         self._is_warm = False
         self._assets = Assets()
-        # Not yet full: plugins are loaded one after the other.
+        # Not complete yet: plugins are loaded one after another.
         self._plugins = context.plugin_name_to_instance
         # The Profile plugin reads a single logdir only.
         self._can_profile = bool(context.logdir)
@@ -64,8 +64,8 @@ class StallPlugin(base_plugin.TBPlugin):
         }
 
     def is_active(self) -> bool:
-        """Asked when TensorBoard's page is opened. Where there is something for us to show, the
-        worker starts beside it, once, so that whoever then opens the tab need not wait for that."""
+        """Called when TensorBoard's page is opened. If there is anything for us to show, this also
+        starts the worker, once, so that whoever opens the tab next need not wait for it."""
         is_active = self._logs.has_any()
         if is_active and not self._is_warm:
             self._is_warm = True
@@ -80,7 +80,7 @@ class StallPlugin(base_plugin.TBPlugin):
     def runs_impl(
         self, wanted: Collection[str] = (), wants_all: bool = False, fresh: bool = False
     ) -> Json:
-        """Every run; asking starts the analysis of those wanted, or of all where they are few."""
+        """Lists every run, and starts the analysis of the wanted ones, or of all if few."""
         found = self._logs.find(fresh)
         starts_all = wants_all or len(found.runs) <= FEW_RUNS
         live = self._live.look(found.runs)
@@ -106,7 +106,7 @@ class StallPlugin(base_plugin.TBPlugin):
             return _not_ready(status)
         try:
             entry = status.analysis.report()
-        except UnreadableFile:  # damaged in the cache, or deleted: it is made again
+        except UnreadableFile:  # deleted or damaged in the cache: it is made again
             return _not_ready(self._status(run))
         version = status.analysis.version
         return page.report_answer(entry, version, status.progress, status.changes)
@@ -211,8 +211,8 @@ class StallPlugin(base_plugin.TBPlugin):
         )
 
     def _page(self, request: wrappers.Request) -> wrappers.Response:
-        """Asked for when the tab is opened: the page's first question comes a moment later."""
-        self._analyses.warm_up()  # the first worker may have given up waiting
+        """Called when the tab is opened: the page's first request follows a moment later."""
+        self._analyses.warm_up()  # the first worker may have stopped waiting for work
         return self._asset(request)
 
     def _asset(self, request: wrappers.Request) -> wrappers.Response:
@@ -227,7 +227,7 @@ class StallPlugin(base_plugin.TBPlugin):
         return response
 
     def _status(self, name: str, again: bool = False, fresh: bool = False) -> Status:
-        """Of a run that somebody looks at: it goes before all others."""
+        """The status of a run that somebody is looking at: it takes precedence over all others."""
         found: Found = self._logs.find(fresh)
         if name not in found.runs:
             raise errors.NotFoundError("there is no such run.")
@@ -241,7 +241,7 @@ def _not_ready(status: Status) -> Json:
 
 
 def _no_charts(status: Status) -> Json:
-    """Of a run with a report, they are being made, or could not be."""
+    """If the run has a report, its charts are still being made, or could not be made."""
     if status.analysis is None:
         return _not_ready(status)
     if status.error is not None:
@@ -257,13 +257,13 @@ def _chart(analysis: StoredAnalysis, host: str | None) -> Chart:
 
 
 def _inside(chart: Chart, start_ps: int, end_ps: int) -> tuple[int, int]:
-    """The part of a stretch that lies in the first epoch."""
+    """The part of this window that lies in the first epoch."""
     if start_ps >= end_ps:
         raise errors.InvalidArgumentError("start_ps must be less than end_ps.")
     start, end = max(start_ps, 0), min(end_ps, chart.duration_ps)
     if chart.duration_ps and start >= end:
         raise errors.InvalidArgumentError(
-            f"Nothing of that window lies in the first epoch, 0 to {chart.duration_ps} ps."
+            f"this window lies outside of the first epoch (0 to {chart.duration_ps} ps)."
         )
     return start, max(start, end)
 
@@ -276,7 +276,7 @@ def _json(answer: Callable[[wrappers.Request], Json]) -> Application:
             return _respond(request, answer(request))
         except errors.PublicError as error:
             return _respond(request, {"error": str(error)}, error.http_code)
-        except Exception as error:  # a fault of ours: the page shows it, the terminal says more
+        except Exception as error:  # a bug of ours: the page shows it, the terminal has details
             logger.exception("The Stall tab failed to answer %s", request.path)
             return _respond(request, {"error": f"{type(error).__name__}: {error}"}, 500)
 
@@ -284,8 +284,8 @@ def _json(answer: Callable[[wrappers.Request], Json]) -> Application:
 
 
 def _read_only(serve: Callable[[wrappers.Request], wrappers.Response]) -> Application:
-    """Routes only read. What asking starts is done once however often it is asked for, so that no
-    page elsewhere could do harm by asking."""
+    """Routes only read. The work that a request starts is done once, however often it is requested,
+    so a page on another site can do no harm by sending requests."""
 
     @wrappers.Request.application
     def answer(request: wrappers.Request) -> wrappers.Response:
@@ -299,7 +299,7 @@ def _read_only(serve: Callable[[wrappers.Request], wrappers.Response]) -> Applic
 
 
 def _respond(request: wrappers.Request, body: Json, code: int = 200) -> wrappers.Response:
-    # As text: http_util would look at each number of a timeline in search of NaN.
+    # Passed as text: http_util would search every number of a timeline for NaN.
     text = json.dumps(body, allow_nan=False, separators=(",", ":"))
     response: wrappers.Response = http_util.Respond(request, text, "application/json", code=code)
     return response

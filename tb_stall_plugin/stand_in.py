@@ -1,4 +1,4 @@
-"""A tab that only says why there is no better one. Imports nothing that could be broken."""
+"""A tab that only says why the real one is missing. Imports nothing that could be broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What trains here: TensorFlow, or Keras 3 with JAX or PyTorch below it."""
+"""What this process trains with: TensorFlow, or Keras 3 on JAX or PyTorch."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ TENSORFLOW = "tensorflow"
 
 
 def backend() -> str:
-    """As Keras names it. Without Keras: TensorFlow if it is there, else nothing."""
+    """Keras's name of the backend. Without Keras: TensorFlow if it is there, else nothing."""
     if os.environ.get("TF_USE_LEGACY_KERAS") == "1" or (
         "keras" not in sys.modules and TENSORFLOW in sys.modules
     ):

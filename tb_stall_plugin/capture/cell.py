@@ -1,4 +1,4 @@
-"""The capture turned on for a while in a running process: around a notebook's cell."""
+"""Turns the capture on for a while in a running process: around a notebook's cell."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from tb_stall_plugin.capture.process import guard
 
 @contextmanager
 def captured_fits(logdir: str | os.PathLike[str]) -> Iterator[list[str]]:
-    """Each `fit` meanwhile gets a StallCallback, unless it has one. Gives the folders that they
-    write into, which are complete when the block has ended."""
+    """Inside the block, each `fit` gets a StallCallback, unless it has one. Yields the list of the
+    folders that they write to, which is complete when the block ends."""
     folders: list[str] = []
     changed = _ChangedFits(lambda given: _callbacks(given, os.fspath(logdir), folders))
     for name in TRAINERS:
@@ -32,7 +32,7 @@ def captured_fits(logdir: str | os.PathLike[str]) -> Iterator[list[str]]:
         sys.meta_path.remove(finder)
         changed.put_back()
         if os.fspath(logdir) in folders and guard.is_on_duty():
-            # Else the run would seem to go on for as long as the kernel does.
+            # Otherwise, the run would seem to continue for as long as the notebook's kernel lives.
             guard.guard(logdir).close(StopReason.EXIT)
 
 
@@ -50,7 +50,7 @@ def _callbacks(given: Sequence[Any], logdir: str, folders: list[str]) -> list[An
 class _ChangedFits:
     def __init__(self, ours: Callable[[Sequence[Any]], list[Any]]) -> None:
         self._ours: Callable[[Sequence[Any]], list[Any]] | None = ours
-        self._before: list[tuple[Any, Any, Any]] = []  # of which class, its fit, and ours
+        self._before: list[tuple[Any, Any, Any]] = []  # the class, its own fit, and our fit
 
     def change(self, module: ModuleType) -> None:
         trainer = getattr(module, TRAINERS[module.__name__])
@@ -59,7 +59,7 @@ class _ChangedFits:
         self._before.append((trainer, before, trainer.fit))
 
     def put_back(self) -> None:
-        """Where somebody else has wrapped ours meanwhile, it stays and does nothing."""
+        """If somebody has wrapped our fit in the meantime, it stays and does nothing."""
         self._ours = None
         for trainer, before, ours in self._before:
             if trainer.fit is ours:

@@ -16,7 +16,7 @@ from tb_stall_plugin.capture.command import CANNOT_RUN, environment, run
 from tb_stall_plugin.capture.imports import CHECK, GO_ON, STOP
 
 PROGRAM = "stall-analyze check"
-NOTHING_CHECKED = 3  # as where there is no run to analyze
+NOTHING_CHECKED = 3  # the same code as when there is no run to analyze
 FOUND = 4
 
 DESCRIPTION = """\
@@ -29,18 +29,19 @@ program ends. It takes seconds.
 EPILOG = """\
 examples:
   stall-analyze check train.py --epochs 3
-  stall-analyze check --go-on train.py    then train, as if not checked
+  stall-analyze check --go-on train.py    check, then train as usual
   stall-analyze check -- python -m my_package.train
 
 exit codes:
   0  nothing found    4  something found    3  nothing could be checked
-  2  usage            otherwise the script's own, where that failed
+  2  usage error      if the script fails, its own exit code
 
 where it cannot:
-  - A custom loop, with or without `watch`, has no fit that could be stopped
-    and no step that could be tried: nothing is checked.
-  - Custom train_steps, distribution strategies and models of more than 100
-    million parameters are not tried; only the batch is looked at.
+  - A custom loop, with or without `watch`, has no fit to stop at and no step
+    to try: nothing is checked.
+  - Models with a custom train_step or more than 100 million parameters are
+    not tried; only the batch is inspected. Under a distribution strategy,
+    nothing is checked.
 """
 
 TITLES = {
@@ -105,8 +106,8 @@ def _checked(command: Sequence[str], logdir: str, mode: str) -> int:
     captures = captures_since(logdir, began_s)
     records = [record for capture in captures for record in capture.preflights]
     if not records:
-        why = f"the script ended with {code} before" if code else NO_FIT
-        print(f"{PROGRAM}: {why}{' any fit' if code else ''}", file=sys.stderr)
+        why = f"the script ended with exit code {code} before any fit" if code else NO_FIT
+        print(f"{PROGRAM}: {why}", file=sys.stderr)
         return code if code > 0 else NOTHING_CHECKED
     print(in_words(records[0]))
     return code if code > 0 else exit_code(records[0])
@@ -138,5 +139,5 @@ def _verdict(record: PreflightRecord) -> str:
         return f"Do not start this training yet {took}. Failed: {names}."
     if len(left) == len(record.checks):
         return f"Nothing could be checked {took}."
-    rest = f"; {len(left)} of {len(record.checks)} could not be checked" if left else ""
-    return f"No problem was found{rest} {took}. Learning rates and schedules are not tried."
+    rest = f"; {len(left)} of {len(record.checks)} checks could not be run" if left else ""
+    return f"No problem was found{rest} {took}. Learning rates and schedules were not tried."

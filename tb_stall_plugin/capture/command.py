@@ -1,7 +1,7 @@
 """`stall-analyze capture`: runs a training command with the capture turned on.
 
-The command itself is not changed. Its environment is: a folder with a sitecustomize comes first on
-PYTHONPATH, and Python imports that before anything else.
+The command itself is not changed, only its environment: a folder with a sitecustomize comes first
+on PYTHONPATH, and Python imports that module before anything else.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from tb_stall_plugin.capture.imports import HANG_AFTER, LOGDIR
 
 PROGRAM = "stall-analyze capture"
 SWITCH = Path(__file__).parent / "switched_on"
-CANNOT_RUN = 127  # as shells have it
+CANNOT_RUN = 127  # as in shells
 
 DESCRIPTION = """\
 Runs a training script, unchanged, with the capture turned on: profiles of
@@ -36,7 +36,7 @@ examples:
   stall-analyze capture -- python train.py --epochs 3
   stall-analyze capture --logdir logs/run1 -- python -m my_package.train
   stall-analyze capture --hang-after 120 -- python train.py
-  stall-analyze logs/run1                 afterward: why is it slow, or stuck
+  stall-analyze logs/run1         afterward: why is the run slow, or stuck?
 
 where it works:
   - model.fit of Keras 3, of tf.keras 2 (TensorFlow 2.13 and newer) and of
@@ -47,15 +47,15 @@ where it works:
     worker this way.
 
 where it cannot:
-  - A custom loop, with no fit in it, has no mark where a step ends: memory,
-    hangs and its end are recorded, steps and profiles are not. Add `watch`:
+  - A custom loop without fit has no mark where a step ends: memory, hangs and
+    how the program ended are recorded; steps and profiles are not. Add `watch`:
 
         import tb_stall_plugin as stall
         with stall.watch("DIR") as w:
             for x, y in dataset:
                 w.step(loss=train_step(x, y))
 
-  - `python -I`, `-E` and `-S` leave the environment aside, and an interpreter
+  - `python -I`, `-E` and `-S` ignore the environment, and an interpreter
     without tensorboard-plugin-stall has nothing to turn on.
 """
 
@@ -107,7 +107,7 @@ def environment(
 def run(
     command: Sequence[str], variables: Mapping[str, str], output: IO[bytes] | None = None
 ) -> int:
-    """Its exit code; negative, when a signal ended it. `output`: for all that it prints."""
+    """The exit code; negative if a signal ended the command. `output` gets all that it prints."""
     early: list[int] = []
     child: subprocess.Popen[bytes] | None = None
 
@@ -127,7 +127,7 @@ def run(
 
 
 def _at_a_terminal() -> bool:
-    """A terminal sends Ctrl-C to the command as well: it must not get it twice."""
+    """A terminal sends Ctrl-C to the command as well, which must not get it twice."""
     try:
         terminal = os.open("/dev/tty", os.O_RDONLY)
     except OSError:
@@ -141,7 +141,7 @@ def _at_a_terminal() -> bool:
 
 
 def _end_like(code: int) -> int:
-    """Whoever started us must see how the command ended, be it by a signal."""
+    """Whoever started us must see how the command ended, even if it was by a signal."""
     if code < 0 and os.name == "posix":
         import resource  # noqa: PLC0415 (not on Windows)
 
@@ -168,7 +168,7 @@ def _say_what_is_left(logdir: str, began_s: float) -> None:
 
     try:
         _say(in_words(logdir, began_s))
-    except Exception as error:  # behind a URL, say: the command's own exit code matters more
+    except Exception as error:  # if DIR is a URL, for example: the exit code matters more
         _say(f"{logdir} cannot be read: {error}")
 
 

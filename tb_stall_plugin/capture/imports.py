@@ -1,8 +1,8 @@
-"""Switches the capture on in a program that does not know of it, when its imports show what it is.
+"""Turns the capture on in a program that knows nothing of it, once its imports show that it trains.
 
-Runs in every Python process below `stall-analyze capture`, before its first line: it must be light,
-and nothing in it may fail loudly. When TensorFlow has been imported, the guard begins; when Keras'
-trainer has been, `fit` gets a StallCallback.
+Runs in every Python process under `stall-analyze capture`, before its first line, so it must be
+light, and no failure in it may reach the program. After TensorFlow is imported, the guard starts;
+after Keras's trainer is imported, `fit` gets a StallCallback.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ logger = logging.getLogger("stall")
 
 LOGDIR = "STALL_LOGDIR"
 HANG_AFTER = "STALL_HANG_AFTER"
-BELOW = "STALL_BELOW"  # set for whatever a captured program starts: it is no program of its own
-# A program that has not imported TensorFlow after so long is looked at all the same.
+BELOW = "STALL_BELOW"  # set for the processes that a captured program starts
+# A program that has not imported TensorFlow after this long is watched anyway.
 LATE_S = 300.0
-IMPORTS_S = 20.0  # that imports take on a slow disk, whatever limit was set for the steps
-CHECK = "STALL_CHECK"  # one of these: run the checks before the first epoch,
-STOP, GO_ON = "stop", "go_on"  # and end the program, or let it train
-TRY = "STALL_TRY"  # what `stall-analyze try` wants to be done, instead of a capture
+IMPORTS_S = 20.0  # how long imports may take on a slow disk, whatever limit was set for the steps
+CHECK = "STALL_CHECK"  # run the checks before the first epoch; it is set to one of:
+STOP, GO_ON = "stop", "go_on"  # then end the program, or let it train
+TRY = "STALL_TRY"  # the order of `stall-analyze try`, which replaces the capture
 
-# Where each Keras has the `fit` that the others inherit.
+# For each Keras, the class whose `fit` the others inherit.
 TRAINERS = {
     "keras.src.backend.tensorflow.trainer": "TensorFlowTrainer",  # Keras 3
     "keras.src.backend.jax.trainer": "JAXTrainer",
@@ -41,8 +41,8 @@ TRAINERS = {
     "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
     "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
 }
-Ours = Callable[[Sequence[Any]], list[Any]]  # our callbacks, beside those that fit was given
-NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other ends
+Ours = Callable[[Sequence[Any]], list[Any]]  # our callbacks, given those that fit was called with
+NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other purposes
 
 
 def watch_imports() -> None:
@@ -59,7 +59,7 @@ def watch_imports() -> None:
 
 
 def _begin_when_late(age_s: float = 0.0) -> None:
-    """It may hang before TensorFlow is imported, in an import say."""
+    """The program may hang before TensorFlow is imported, in another import for example."""
     pause_s = max(_hang_after_s() or LATE_S, IMPORTS_S)
     timer = threading.Timer(pause_s, _quietly, (_begin_late, age_s + pause_s))
     timer.name, timer.daemon = "stall-late", True
@@ -67,13 +67,13 @@ def _begin_when_late(age_s: float = 0.0) -> None:
 
 
 def _begin_late(age_s: float) -> None:
-    """Where no process of this command is captured yet: one that only starts others is of no
-    interest."""
+    """Starts the guard, unless another process of this command is captured: a process that only
+    starts others is of no interest."""
     from tb_stall_plugin.capture.process import guard  # noqa: PLC0415
 
     if guard.is_on_duty():
         return
-    if "tensorflow" in sys.modules and age_s < LATE_S:  # its import goes on
+    if "tensorflow" in sys.modules and age_s < LATE_S:  # it is still being imported
         _begin_when_late(age_s)
         return
     folder, began_s = Path(os.environ[LOGDIR]), time.time() - age_s
@@ -83,7 +83,7 @@ def _begin_late(age_s: float) -> None:
 
 
 class AfterImport(MetaPathFinder):
-    """Finds nothing itself. It lets the module's own loader do its work, and then ours is done."""
+    """Finds no module itself. It lets the module's own loader do its work, and then acts."""
 
     def __init__(self, actions: Mapping[str, Callable[[ModuleType], None]]) -> None:
         self._waiting = dict(actions)
@@ -104,7 +104,7 @@ class AfterImport(MetaPathFinder):
             execute(module)
             _quietly(action, module)
 
-        # On the loader itself: a loader of ours would have to do all else that it can do.
+        # Set on the loader itself: a loader of ours would have to do everything else it can do.
         setattr(spec.loader, "exec_module", execute_and_act)  # noqa: B010
         return spec
 
@@ -127,11 +127,11 @@ def _quietly(action: Callable[[Any], None], argument: Any) -> None:
         logger.warning("The capture could not be turned on.", exc_info=True)
 
 
-# ---------------------------------------------------------------- what is done then
+# ---------------------------------------------------------------- what is done after an import
 
 
 def is_training() -> bool:
-    """Whether this process may be the one that trains, and not a worker of its input."""
+    """Whether this process may be the one that trains, and not one of its input workers."""
     processes = sys.modules.get("multiprocessing.process")
     is_child = processes is not None and processes.parent_process() is not None
     return not is_child and Path(sys.argv[0] if sys.argv else "").stem not in NOT_TRAINING
@@ -155,7 +155,7 @@ def _capture_fit(module: ModuleType) -> None:
 
 
 def with_callback(fit: Callable[..., Any], ours: Ours | None = None) -> Callable[..., Any]:
-    """`fit` with a StallCallback, or what `ours` makes, in front of the user's callbacks."""
+    """`fit` with a StallCallback, or with what `ours` returns, before the user's callbacks."""
     signature = inspect.signature(fit)
 
     @functools.wraps(fit)
@@ -163,7 +163,7 @@ def with_callback(fit: Callable[..., Any], ours: Ours | None = None) -> Callable
         try:
             call = signature.bind(*args, **kwargs)
             _add_callbacks(call, ours or _ours)
-        except Exception as error:  # such as a call that fit will refuse in its own words
+        except Exception as error:  # such as a call that fit itself will refuse
             logger.warning("This fit is not captured: %s", error)
             return fit(*args, **kwargs)
         return fit(*call.args, **call.kwargs)
@@ -175,7 +175,7 @@ def _add_callbacks(call: inspect.BoundArguments, ours: Ours) -> None:
     given = call.arguments.get("callbacks")
     if given is None:
         given = []
-    elif type(given).__name__ == "CallbackList":  # which has got its model and its callbacks
+    elif type(given).__name__ == "CallbackList":  # it already has its model and its callbacks
         raise ValueError("it was given a CallbackList")
     elif not isinstance(given, (list, tuple)):
         given = [given]

@@ -1,4 +1,4 @@
-"""What a captured command has left in the log directory, in words for its user."""
+"""Tells the user what a captured command left in the log directory."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from stall_analyzer.model.runs import EventFile, Run
 
 NO_TENSORFLOW = """\
 no process imported TensorFlow, so nothing was captured. Was the command
-`python …`, in an environment with tensorboard-plugin-stall, without -I, -E and -S?
-And can {logdir} be written to?"""
+`python …`, in an environment with tensorboard-plugin-stall, and without -I, -E
+and -S? Is {logdir} writable?"""
 
 NO_FIT = """\
-there was no model.fit: memory, hangs and its end are recorded, but neither
-steps nor profiles. In a custom loop, these lines add them:
+there was no model.fit: memory, hangs and how the program ended are recorded,
+but neither steps nor profiles. In a custom loop, these lines add them:
 
     import tb_stall_plugin as stall
     with stall.watch({logdir!r}) as w:
@@ -50,7 +50,7 @@ def _many(count: int, word: str, plural: str) -> str:
 
 
 def captures_since(logdir: str, since_unix_s: float) -> tuple[Capture, ...]:
-    """Of all processes that wrote there since."""
+    """The captures of all processes that began to write there since then."""
     written = tuple(
         EventFile(files.join(folder.path, name), "run", 0)
         for folder in files.walk(logdir)

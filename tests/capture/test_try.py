@@ -130,8 +130,8 @@ def test_a_script_that_fails_with_the_change_is_told_so(tmp_path: Path) -> None:
     "given, said",
     [
         (["ST109"], "a command is required"),
-        (["ST305", "--", "python"], "it would change what is learned"),
-        (["ST001", "--", "python"], "put together by your program"),
+        (["ST305", "--", "python"], "would affect what is learned"),
+        (["ST001", "--", "python"], "your program builds the pipeline"),
         (["nonsense", "--", "python"], "there is no finding nonsense"),
     ],
 )
@@ -287,7 +287,7 @@ class Namespace:
 
 def test_calls_that_are_left_out_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applied, "_left_out", [])
-    with pytest.raises(Refused, match="does not do that"):
+    with pytest.raises(Refused, match="does not do what would be turned off"):
         change_fit({}, Knob.THREADS_FREE, 0)
     tensorflow = Namespace()
     change_tensorflow(tensorflow, Knob.THREADS_FREE)

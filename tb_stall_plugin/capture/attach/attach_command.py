@@ -1,4 +1,4 @@
-"""`stall-analyze attach`: is a process stuck that was started without a capture, and where?"""
+"""`stall-analyze attach`: is a process that was started without a capture stuck, and where?"""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ LEAST_SECONDS = 5.0
 
 DESCRIPTION = """\
 Finds out whether a Python process is stuck, where, and what it waits for, even
-though it was not recorded: looks at its stacks once a second (py-spy), and at
-its threads, system calls, memory and children (/proc). The process is not
-stopped, and nothing is written. Linux only.
+if it was started without a capture. Looks at its stacks once a second (py-spy),
+and at its threads, system calls, memory and children (/proc). The process is
+not stopped, and nothing is written. Linux only.
 """
 
 EPILOG = """\
 examples:
   stall-analyze attach 4711
   stall-analyze attach 4711 --threads      with the stack of every thread
-  stall-analyze attach 4711 --all-ranks    all processes of its job, here
+  stall-analyze attach 4711 --all-ranks    with the rest of its job
 
 what it needs:
-  pip install 'tensorboard-plugin-stall[attach]', in any Python; and to be the
-  user of that process, or root. Where the kernel lets a user read only the
-  processes it started (kernel.yama.ptrace_scope=1), root.
+  pip install 'tensorboard-plugin-stall[attach]', in any Python. Run it as the
+  user of that process, or as root. It must be root if the kernel restricts
+  reading other processes (kernel.yama.ptrace_scope is 1 or more).
 
 exit codes:
-  0  looked at    2  cannot be looked at; says why
+  0  examined    2  could not be examined; the message says why
 """
 
 
@@ -50,7 +50,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Refused as refused:
         _say(str(refused))
         if isinstance(refused, StacksRefused):
-            with suppress(Refused, OSError):  # it may just have ended
+            with suppress(Refused, OSError):  # it may have ended in the meantime
                 _print(kernel_view(options.pid))
         return REFUSED
     except KeyboardInterrupt:
@@ -97,7 +97,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not LEAST_SECONDS <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"at least {LEAST_SECONDS:.0f} are needed to tell")
+        raise argparse.ArgumentTypeError(f"must be a number of at least {LEAST_SECONDS:.0f}")
     return seconds
 
 
@@ -120,5 +120,5 @@ def _print(text: str) -> None:
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,4 +1,4 @@
-"""Looks at a process, or at all of its job, and has the looks judged as those of a capture are."""
+"""Looks at a process, or at its whole job, and has the looks judged like those of a capture."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from tb_stall_plugin.capture.attach.refusals import Refused
 from tb_stall_plugin.capture.attach.target import Target
 
 PAUSE_S = 1.0
-LEAST_PAUSE_S = 0.1  # of a machine that is slow
+LEAST_PAUSE_S = 0.1  # on a slow machine, where a look takes longer than PAUSE_S
 
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the job, and what is said of it."""
+    """A process of the job, and what we found out about it."""
 
     observer: Observer
     capture: Capture
@@ -43,7 +43,7 @@ class Member:
 @dataclass(frozen=True)
 class AttachedJob:
     members: tuple[Member, ...]
-    shown: Member  # in full: the one that the others wait for, or the one that was asked for
+    shown: Member  # in full: the one that the others wait for, else the one that was asked for
     waited_for: bool
     report: Document
 
@@ -63,7 +63,7 @@ def attached_job(pid: int, seconds: float, all_ranks: bool) -> AttachedJob:
 
 
 def _observed(observers: list[Observer], asked: int, seconds: float) -> list[Observer]:
-    """Without those that cannot be looked at, unless it is the one that was asked for."""
+    """Drops processes that cannot be looked at; raises if it is the one that was asked for."""
     while True:
         round_s = time.monotonic()
         observers = [o for o in observers if _could_look(o, is_asked=o.target.pid == asked)]
@@ -83,7 +83,7 @@ def _could_look(observer: Observer, is_asked: bool) -> bool:
 
 
 def waited_for(members: Sequence[Member]) -> Member | None:
-    """Of those that do not wait for others themselves, if the rest does: the one that is stuck."""
+    """If some wait for others: the stuck one among those that do not, or else the first of them."""
     own = [member for member in members if not member.waits_for_others]
     if len(own) == len(members):
         return None

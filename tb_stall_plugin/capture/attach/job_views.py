@@ -1,4 +1,4 @@
-"""What is said of a process that was looked at from outside: as text, and as JSON."""
+"""What was found out about a process from outside: as text, and as JSON."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def as_json(job: AttachedJob) -> str:
 
 
 def kernel_view(pid: int) -> str:
-    """What /proc alone tells."""
+    """What /proc alone can tell."""
     target = Target(pid)
     threads = threads_in_kernel(target.folder, python=())
     lines = [f"What the kernel says about {target.title}, without Python's stacks:"]
@@ -88,7 +88,7 @@ def _sentence(member: Member) -> str:
 
 
 def _figures(member: Member) -> str:
-    """`12 looks in 5 s: 0.1% of a core, 1.2 GiB of memory, 42 threads, 2 children`"""
+    """`12 looks in 5 s: 0.1% of a core; 1.2 GiB of memory; 42 threads; children: 4712 python`"""
     first, last = member.observer.sights[0], member.observer.sights[-1]
     seconds = (last.ns - first.ns) / NS_PER_S
     said = [f"{percent(last.cpu_s - first.cpu_s, seconds)} of a core"]

@@ -9,11 +9,11 @@ from tb_stall_plugin.capture.attach.target import Target
 from tb_stall_plugin.capture.process.about import cluster_in
 from tb_stall_plugin.capture.process.child_processes import PROCESSES
 
-INIT = 1  # whose children have nothing in common: those that started them have ended
+INIT = 1  # it adopts processes whose launcher has ended: they have nothing in common
 
 
 def job_of(target: Target) -> list[Target]:
-    """In the order of their numbers, this one among them."""
+    """The processes of its job, including itself, in the order of their numbers."""
     others = (other for other in _others(target) if _are_together(target, other))
     return sorted((target, *others), key=lambda each: each.pid)
 
@@ -29,7 +29,7 @@ def _others(target: Target) -> Iterator[Target]:
 
 
 def _are_together(one: Target, other: Target) -> bool:
-    """Of one cluster, or the same program, started by the same launcher."""
+    """Whether both are of one cluster, or run the same program for the same launcher."""
     clusters = [cluster_in(each.variables).get("cluster") for each in (one, other)]
     if clusters[0] and clusters[1]:
         return bool(clusters[0] == clusters[1])
@@ -38,7 +38,7 @@ def _are_together(one: Target, other: Target) -> bool:
 
 
 def _program(target: Target) -> tuple[str, ...]:
-    """`python -m train`, without its arguments: each rank may have its own."""
+    """`python -m train`, without the arguments, which may differ between ranks."""
     command = target.command
     last = next((n for n, word in enumerate(command[1:], 1) if not word.startswith("-")), 0)
     return command[: last + 1]

@@ -1,4 +1,4 @@
-"""Looks at another process, as records that a capture inside it would have written."""
+"""Looks at another process, in the form of the records that a capture inside it would write."""
 
 from __future__ import annotations
 
@@ -39,10 +39,10 @@ from tb_stall_plugin.capture.process.thread_stacks import (
     threads_in_kernel,
 )
 
-# Whoever attaches says that it hangs. But where the kernel knows that its main thread was still at
-# work so shortly ago, that is too early to tell.
+# Whoever attaches believes that the process hangs. But if the kernel knows that its main thread
+# worked less than this long ago, it is too early to tell.
 HANG_S = 10.0
-LEAST_SIGHTS = 4  # one more than are needed to say that something stands still
+LEAST_SIGHTS = 4  # one more than is needed to say that something stands still
 LAST_RAN = re.compile(r"^se\.exec_start\s*:\s*([\d.]+)", re.MULTILINE)  # milliseconds
 RUNS_A_FUNCTION = re.compile(r"/polymorphic_function/|/keras/.*trainer\.py$|/engine/training\.py$")
 
@@ -88,7 +88,7 @@ class Observer:
         )
 
     def has_seen(self, seconds: float) -> bool:
-        """Whether it has looked for so long, and often enough."""
+        """Whether it has looked for that long, and often enough."""
         lasted_ns = self.sights[-1].ns - self.sights[0].ns
         return lasted_ns >= seconds * NS_PER_S and len(self.sights) >= LEAST_SIGHTS
 
@@ -98,7 +98,7 @@ class Observer:
             if any(_may_be_endless(self._loop(thread.frames)) for thread in found):
                 found = py_spy.threads_of(self.target.pid, with_locals=True)
         except StacksRefused:
-            self.target.check()  # of one that has ended, that is the reason
+            self.target.check()  # if it has ended, that is the reason to give
             raise
         return found
 
@@ -121,7 +121,7 @@ class Observer:
 
     @property
     def capture(self) -> Capture:
-        """As if it had been recorded inside: a dump, beats, and a dump."""
+        """Looks like a capture from inside the process: a dump, several beats, and a dump."""
         first, *between, last = _with_known_loops(self.sights)
         sign_ns = first.ns - round((first.idle_s or 0.0) * NS_PER_S)
         reason = StopReason.NO_STEP if self._hangs_for_long() else ""
@@ -139,7 +139,8 @@ class Observer:
 
 
 def _with_known_loops(sights: Sequence[Sight]) -> list[Sight]:
-    """A variable that changes while it is read is not known to be a number in that look."""
+    """A loop counts as empty if one look saw it so: in another look, py-spy may have failed to read
+    a variable that was just changing, so that it was not known to be a number."""
     empty = {
         _loop_place(thread)
         for sight in sights
@@ -178,7 +179,7 @@ def _dump(sight: Sight, sign_ns: int, reason: str) -> DumpRecord:
 
 
 def _phase(main: ThreadStack) -> str:
-    """In a compiled function or not; of fit, only its frames tell."""
+    """Whether it is inside a step. From outside, only the frames of fit can tell."""
     stack = stack_of(main)
     in_a_step = stack.is_inside_tensorflow and stack.passes(RUNS_A_FUNCTION)
     return TrainingPhase.TRAIN_BATCH if in_a_step else TrainingPhase.BETWEEN_BATCHES
@@ -199,8 +200,8 @@ def _may_be_endless(loop: Loop | None) -> bool:
 
 
 def idle_seconds(folder: Path, task: int) -> float | None:
-    """Since the thread was last on a core; by the kernel's clock, which is told by our own thread.
-    Not every kernel says it."""
+    """How long ago the thread last ran on a core. Our own thread, which runs right now, tells what
+    the kernel's clock shows. None on kernels that do not tell."""
     times = []
     for path in (folder / "task" / str(task) / "sched", Path("/proc/thread-self/sched")):
         try:

@@ -1,9 +1,9 @@
 """Python stacks of another process, read by py-spy.
 
-Always without stopping it (`--nonblocking`). A stop interrupts system calls, some of which then
-fail (epoll_wait, semop, sockets with a timeout), and it wakes threads, so that one that is blocked
-would look as if it had run. What hangs does not move, so that nothing is lost; a thread that runs
-may change while it is read, and then py-spy is asked again.
+The process is never stopped (`--nonblocking`). A stop interrupts system calls, some of which then
+fail (epoll_wait, semop, sockets with a timeout), and it wakes threads, so that a blocked thread
+would look as if it had run. Nothing is lost, since what hangs does not move. A running thread may
+change while it is read; then py-spy is asked again.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from typing import Any
 from tb_stall_plugin.capture.attach.refusals import Refused, StacksRefused, ended
 from tb_stall_plugin.capture.process.thread_stacks import cut
 
-TRIES = 20  # a process at work changes while it is read, the more so on a busy machine
+TRIES = 20  # a running process changes while it is read, especially on a busy machine
 PAUSE_S = 0.05
-SLOWEST_S = 60.0  # a machine that swaps; else it takes a tenth of a second
+SLOWEST_S = 60.0  # on a machine that swaps; otherwise it takes a tenth of a second
 NO_PYTHON = ("find python version", "find a python", "python interpreter", "find interpreter")
 NOT_ALLOWED = ("permission denied", "operation not permitted")
 
@@ -33,7 +33,7 @@ class PythonFrame:
     path: str
     line: int
     function: str
-    numbers: frozenset[str] = frozenset()  # its locals that are plain numbers, if asked for
+    numbers: frozenset[str] = frozenset()  # names of locals that are plain numbers, if asked for
 
     def __str__(self) -> str:
         return f"{self.path}:{self.line} {self.function}"
@@ -41,7 +41,7 @@ class PythonFrame:
 
 @dataclass(frozen=True)
 class PythonThread:
-    number: int  # the kernel's
+    number: int  # the kernel's number of the thread
     name: str
     frames: tuple[PythonFrame, ...]  # innermost first
 
@@ -85,7 +85,7 @@ def _run(command: Sequence[str], pid: int) -> subprocess.CompletedProcess[str]:
 
 
 def _program() -> str | None:
-    """Of this Python first: whoever runs this by its full path has no PATH to it."""
+    """Prefers the py-spy of this Python: it may not be on the PATH."""
     ours = Path(sysconfig.get_path("scripts")) / "py-spy"
     return str(ours) if ours.exists() else shutil.which("py-spy")
 
@@ -96,8 +96,8 @@ def _refuse_for_good(pid: int, said: str) -> None:
         raise ended(pid)
     if any(words in said for words in NOT_ALLOWED):
         raise StacksRefused(
-            f"this user may not read process {pid}: run it as root (sudo env PATH=$PATH "
-            f"stall-analyze attach {pid}), start a container with --cap-add SYS_PTRACE, or allow "
+            f"this user may not read process {pid}: run this as root (sudo env PATH=$PATH "
+            f"stall-analyze attach {pid}), start the container with --cap-add SYS_PTRACE, or allow "
             "it until the next boot (sudo sysctl kernel.yama.ptrace_scope=0)"
         )
 

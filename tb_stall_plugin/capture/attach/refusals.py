@@ -1,4 +1,4 @@
-"""Why a process cannot be looked at, in one sentence each, and what to do."""
+"""Why a process cannot be looked at and what to do, in one sentence each."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ class Refused(Exception):
 
 
 class StacksRefused(Refused):
-    """The kernel says something of the process, but Python's stacks cannot be had."""
+    """The kernel says something about the process, but Python's stacks cannot be read."""
 
 
 def ended(pid: int) -> Refused:

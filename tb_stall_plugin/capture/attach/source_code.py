@@ -1,4 +1,5 @@
-"""The loop that a frame of another process is in. Its bytecode is there, but its source is here."""
+"""The loop that a frame of another process is in, found by compiling its source file again, because
+the bytecode is in that process."""
 
 from __future__ import annotations
 
@@ -14,11 +15,11 @@ from tb_stall_plugin.capture.process.loops import loop_at, names_in
 
 LARGEST_BYTES = 1 << 20
 REMEMBERED = 64  # files
-CLOCKS_S = 1.0  # by so much the kernel's time of a start and that of a file may differ
+CLOCKS_S = 1.0  # how much the clocks of process starts and of file times may differ
 
 
 def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop | None:
-    """None where there is none, or where the source has changed since the process began."""
+    """None if there is no loop, or if the source has changed since the process began."""
     base = process / "root" if frame.path.startswith("/") else process / "cwd"
     path = base / frame.path.lstrip("/")
     try:
@@ -31,12 +32,12 @@ def loop_around(frame: PythonFrame, process: Path, began_unix_s: float) -> Loop 
     loop = loop_at(code, frame.line) if code is not None else None
     if code is None or loop is None:
         return None
-    # Operators on arrays may take a long time; on plain numbers they take nothing.
+    # Operators on arrays may take a long time; on plain numbers, they take almost none.
     return replace(loop, is_empty=loop.is_empty and names_in(code, loop) <= frame.numbers)
 
 
 def _code_at(path: Path, frame: PythonFrame) -> CodeType | None:
-    """The innermost one of that name around the line."""
+    """The innermost code of that name around the line."""
     name = frame.function.rpartition(".")[2]
     around = [c for c in _codes(path) if c.co_name == name and frame.line in _lines(c)]
     return max(around, key=lambda code: code.co_firstlineno, default=None)

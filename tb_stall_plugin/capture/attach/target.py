@@ -1,4 +1,4 @@
-"""A process to look at: whether that can be done, and what it runs on."""
+"""A process to look at: whether it can be examined, and what it runs on."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_stall_plugin.capture.attach.refusals import Refused, ended
 from tb_stall_plugin.capture.process.about import cluster_in
 from tb_stall_plugin.capture.process.child_processes import PROCESSES, TICKS_PER_S, stat_of
 
-PARENT, STARTED = 1, 19  # fields of /proc/PID/stat, counted behind the name
+PARENT, STARTED = 1, 19  # fields of /proc/PID/stat, counted from after the name
 GONE = ("Z", "X")
 LONGEST_COMMAND = 100
-# How launchers tell a process which of how many it is.
+# The variables in which launchers tell a process its rank and the number of ranks.
 RANKS = (
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"), ("HOROVOD_RANK", "HOROVOD_SIZE"),
     ("PMI_RANK", "PMI_SIZE"), ("RANK", "WORLD_SIZE"),
 )  # fmt: skip
-# Files that TensorFlow opens to reach a device that is no CPU.
+# Files that TensorFlow opens to use a device other than the CPU.
 DEVICES = re.compile(r"/dev/(nvidia|kfd|dri|accel|vfio)")
 VERSION = re.compile(r"python(3\.\d+)")
 
@@ -62,7 +62,7 @@ class Target:
         return time.time() - uptime_s + int(self._started) / TICKS_PER_S
 
     def check(self) -> None:
-        """Whether it is still there, and not another one of the same number."""
+        """Raises unless it is still there, and not another process with the same number."""
         try:
             fields = stat_of(self.folder)[1]
         except OSError:
@@ -120,7 +120,7 @@ class Target:
         return match[1] if match else ""
 
     def _devices(self) -> tuple[str, ...] | None:
-        """Only the CPU, where no file of another device is open."""
+        """The CPU alone, if no file of another device is open; otherwise they are not known."""
         try:
             files = [os.readlink(file) for file in (self.folder / "fd").iterdir()]  # noqa: PTH115
         except OSError:

@@ -1,1 +1,1 @@
-"""What can be known of a training before its first epoch: one batch through the model, on trial."""
+"""What can be known about a training before its first epoch, by trying one batch."""

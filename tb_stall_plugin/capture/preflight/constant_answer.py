@@ -1,4 +1,4 @@
-"""What an answer costs that is the same for all inputs: the least a model must beat."""
+"""The loss of an answer that is the same for all inputs: the least that a model must beat."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ REGRESSIONS = (SQUARED, ABSOLUTE, "huber", "log_cosh")
 
 @dataclass(frozen=True)
 class LossUsed:
-    """What is known of the loss of a model with one output."""
+    """What is known about the loss of a model with one output."""
 
     name: str
     from_logits: bool = False
     smoothing: float = 0.0
     is_mean: bool = True
-    is_plain: bool = True  # leaves out no labels
+    is_plain: bool = True  # ignores no class, and is taken over the last axis
 
 
 def loss_used(model: Any) -> LossUsed | None:
-    """None: there are several, or it is one of the user's own."""
+    """None if there are several losses, or a custom one."""
     loss: Any = getattr(model, "loss", None)
     if isinstance(loss, (list, tuple, dict)) and len(loss) == 1:
         loss = next(iter(loss.values() if isinstance(loss, dict) else loss))
@@ -44,7 +44,7 @@ def loss_used(model: Any) -> LossUsed | None:
     if callable(loss) and type(loss).__module__.startswith(("keras.", "tf_keras.")):
         try:
             return _known(type(loss).__name__, loss.get_config() | _arguments(loss))
-        except Exception:  # a loss that keeps its settings to itself
+        except Exception:  # a loss that does not tell its settings
             return None
     module = getattr(loss, "__module__", None) or ""
     return (
@@ -71,7 +71,7 @@ def _known(name: str, config: dict[str, Any]) -> LossUsed | None:
 
 
 def constant_answer(loss: LossUsed | None, y: Any, weights: Any = None) -> float | None:
-    """Of these labels; None where it is not known."""
+    """The loss of the best constant answer to these labels; None if it is not known."""
     if loss is None or y is None or not isinstance(y, tf.Tensor) or not loss.is_plain:
         return None
     cost = COSTS.get(loss.name)
@@ -82,7 +82,7 @@ def constant_answer(loss: LossUsed | None, y: Any, weights: Any = None) -> float
 
 
 def least(loss: LossUsed | None, y: Any) -> float:
-    """What even the labels themselves cost as an answer, where they are no hard ones."""
+    """The loss of the labels themselves as answers: above 0 if they are soft, or smoothed."""
     if loss is None or loss.name not in (CATEGORICAL, BINARY):
         return 0.0
     labels = np.asarray(y, np.float64)
@@ -121,7 +121,7 @@ def _absolute(labels: Numbers, _: float) -> float:
 
 
 def _columns(labels: Numbers) -> Numbers:
-    """An answer of several numbers is constant in each of them; one of a grid, all over it."""
+    """A constant answer to rows of labels has a constant for each column; to a grid, only one."""
     return labels if labels.ndim == 2 else labels.reshape(-1, 1)
 
 

@@ -1,8 +1,8 @@
-"""A copy of a tf.data pipeline, so that reading it leaves the user's own as it was.
+"""A copy of a tf.data pipeline, so that reading it leaves the user's own pipeline as it was.
 
 To reshuffle in each epoch, a dataset counts its iterators: one of ours would change the order of
-the user's. So the graph of the pipeline is copied, counters and all. What cannot be copied, because
-it draws random numbers, calls Python or writes files, is not read.
+the user's. So the graph of the pipeline is copied, including its counters. A pipeline that cannot
+be copied, because it draws random numbers, calls Python or writes files, is not read.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from tensorflow.core.framework import graph_pb2
 from tensorflow.python.data.ops import dataset_ops
 
 FAIL_IF_STATEFUL = 2  # of TensorFlow's ExternalStatePolicy
-MOST_BYTES = 512 << 20  # of data in memory: it is copied too
+MOST_BYTES = 512 << 20  # of data in memory, which is copied too
 MOST_SHUFFLED = 512  # examples that our copy reads ahead to shuffle
 WRITES = ("CacheDataset", "SnapshotDataset", "SaveDataset", "DataServiceDataset")
 
 
 class CannotCopy(Exception):
-    """Why not, in words for the user."""
+    """Says why, in words for the user."""
 
 
 def copied(dataset: tf.data.Dataset[Any]) -> tf.data.Dataset[Any]:
@@ -41,7 +41,7 @@ def copied(dataset: tf.data.Dataset[Any]) -> tf.data.Dataset[Any]:
     graph = graph_pb2.GraphDef.FromString(serialized.numpy())
     if any(node.op.startswith(WRITES) for node in graph.node):
         raise CannotCopy(
-            "its pipeline keeps what was read (a cache), and reading it would fill that"
+            "its pipeline stores what is read (a cache, for example), and reading it would fill it"
         )
     _shuffle_apart(graph)
     variant = tf.raw_ops.DatasetFromGraph(graph_def=graph.SerializeToString())
@@ -55,8 +55,8 @@ def _bytes_in(dataset: Any) -> int:
 
 
 def _shuffle_apart(graph: graph_pb2.GraphDef) -> None:
-    """Each shuffle draws from a generator that belongs to the user's pipeline: the older form of
-    the op has none. And to fill the whole buffer may take minutes."""
+    """Each shuffle draws from a generator that belongs to the user's pipeline, so the older form of
+    the op is used, which has none. Filling the whole buffer may take minutes, so it is limited."""
     nodes = {node.name: node for node in graph.node}
     for node in list(graph.node):
         if node.op == "ShuffleDatasetV3":

@@ -1,4 +1,4 @@
-"""The batches that a fit is going to begin with, read without taking them from it."""
+"""The batches that a fit will begin with, read without taking them away from it."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ import tensorflow as tf
 from tb_stall_plugin.capture.preflight.copied_dataset import copied
 from tb_stall_plugin.capture.preflight.unchanged import own_generators_unchanged
 
-KERAS_BATCH = 32  # what fit takes where nothing is said
+KERAS_BATCH = 32  # fit's default batch size
 MOST_ROWS = 64  # of a batch: enough to see what it is like
 
 
 class CannotRead(Exception):
-    """Why there is no batch to look at, in words for the user."""
+    """Says why there is no batch to look at, in words for the user."""
 
 
 @dataclass(frozen=True)
 class OneBatch:
-    """As the step gets it."""
+    """A batch as the step gets it."""
 
     x: Any
     y: Any = None
@@ -32,7 +32,7 @@ class OneBatch:
 
     @property
     def rows(self) -> int | None:
-        """None: its tensors are not of one length."""
+        """None if its tensors differ in length."""
         sizes = {leaf.shape[0] if leaf.shape else None for leaf in self._leaves}
         return sizes.pop() if len(sizes) == 1 else None
 
@@ -43,7 +43,7 @@ class OneBatch:
         ]
 
     def some(self, count: int) -> OneBatch:
-        """So many of its examples, from all over it."""
+        """A batch of `count` of its examples, taken evenly from all of it."""
         rows = self.rows
         if rows is None or rows <= count:
             return self
@@ -53,7 +53,7 @@ class OneBatch:
 @dataclass(frozen=True)
 class FirstBatches:
     batches: tuple[OneBatch, ...]
-    # Of arrays, that are at hand as a whole:
+    # If fit was given arrays, all of the data:
     all_inputs: Any = None
     all_labels: Any = None
 
@@ -63,9 +63,9 @@ class FirstBatches:
 
 
 def first_batches(model: Any, examples: int, may_consume: bool) -> FirstBatches:
-    """Of the fit that is under way further up the stack: as many as hold so many examples.
+    """The first batches of the fit further up the stack: enough to hold that many examples.
 
-    `may_consume`: nobody will train with the data afterward."""
+    `may_consume`: nobody will train on the data afterward."""
     given = _locals_of_fit(model)
     x: Any = given.get("x")
     y, weights = given.get("y"), given.get("sample_weight")
@@ -88,23 +88,23 @@ def _locals_of_fit(model: Any) -> dict[str, Any]:
         if frame.f_code.co_name == "fit" and frame.f_locals.get("self") is model:
             return dict(frame.f_locals)
         frame = frame.f_back
-    raise CannotRead("it is not Keras's own fit that trains")
+    raise CannotRead("the model is not trained by Keras's own fit")
 
 
 def _is_indexed(x: Any) -> bool:
-    """A PyDataset of Keras 3, a Sequence of Keras 2."""
+    """Whether it is a PyDataset of Keras 3, or a Sequence of Keras 2."""
     return any(kind.__name__ in ("PyDataset", "Sequence") for kind in type(x).__mro__[:-1])
 
 
 def _peeked(given: dict[str, Any], x: Iterator[Any], may_consume: bool) -> Iterable[Any]:
-    """A generator gives each batch once. Keras 3 has read the first ones, and keeps them."""
+    """A generator yields each batch only once, but Keras 3 keeps the first ones that it read."""
     adapter = getattr(given.get("epoch_iterator"), "data_adapter", None)
     kept = getattr(adapter, "_first_batches", None)
     if kept:
         return list(kept)
     if may_consume:
         return x
-    raise CannotRead("a Python generator gives each batch only once, and training needs it")
+    raise CannotRead("a Python generator yields each batch only once, and training needs it")
 
 
 def _until(examples: int, batches: Iterable[OneBatch]) -> tuple[OneBatch, ...]:
@@ -127,12 +127,12 @@ def _unpacked(element: Any) -> OneBatch:
 def _slices(
     x: Any, y: Any, weights: Any, examples: int, given: dict[str, Any]
 ) -> Iterator[OneBatch]:
-    """Of arrays. Where fit shuffles, a batch has examples from everywhere."""
+    """Batches from arrays. If fit shuffles, a batch has examples from everywhere."""
     rows = int(tf.nest.flatten(x)[0].shape[0])
     size = min(int(given.get("batch_size") or KERAS_BATCH), rows)
     count = min(-(-examples // size), rows // size)
     chosen = _spread(rows, count * size) if given.get("shuffle") else np.arange(count * size)
-    # Rows of data that is ordered go to all batches alike.
+    # If the data is sorted, each batch gets rows from all of it.
     parts = [chosen[n::count] for n in range(count)] if given.get("shuffle") else None
     for part in parts or np.split(chosen, count):
         yield OneBatch(*(_cast(value) for value in _at(part, (x, y, weights))))
@@ -155,7 +155,7 @@ def _rows_of(leaf: Any, rows: np.ndarray[Any, np.dtype[np.int64]]) -> Any:
 
 
 def _cast(value: Any) -> Any:
-    """As Keras does: numbers of 64 bits become those that layers compute with."""
+    """As Keras does it: float64 becomes the type that layers compute with."""
     return tf.nest.map_structure(_as_tensor, value)
 
 

@@ -1,4 +1,4 @@
-"""What the checks find in a batch, in the model's answers to it, and in its gradients."""
+"""What the checks find in a batch, in the model's outputs for it, and in its gradients."""
 
 from __future__ import annotations
 
@@ -22,13 +22,17 @@ from tb_stall_plugin.capture.preflight.constant_answer import (
 from tb_stall_plugin.capture.preflight.first_batches import FirstBatches, OneBatch
 from tb_stall_plugin.capture.preflight.trial import Look
 
-# What the last activation can produce; labels beyond cannot be reached.
+# What the last activation can produce; labels outside of this range cannot be reached.
 RANGES = {"sigmoid": (0.0, 1.0), "tanh": (-1.0, 1.0), "relu": (0.0, np.inf)}
 OUT_OF_REACH = 0.1  # share of the labels: single outliers do not spoil a training
-ROUNDED = 1e-3  # probabilities in half precision
-FAR = 5.0  # times the constant answer: worth a word, but many healthy models begin there
+ROUNDED = 1e-3  # how far probabilities in half precision may be off
+FAR = 5.0  # times a constant answer's loss: worth a remark, but many healthy models begin there
 MOST_NAMED = 4
-MOST_NUMBERS = 20_000_000  # to be looked through one by one: some hundredths of a second
+MOST_NUMBERS = 20_000_000  # can be checked one by one in some hundredths of a second
+
+
+def counted(count: int, word: str) -> str:
+    return f"{count} {word}{'' if count == 1 else 's'}"
 
 
 def passed(name: str, text: str) -> PreflightCheck:
@@ -56,7 +60,7 @@ def judged_data(data: FirstBatches) -> PreflightCheck:
     for what, value in looked_at:
         share = max(map(_not_finite, _numbers(value)), default=0.0)
         if share > 0:
-            text = f"{share:.2g} of {what} (1 is all) are NaN or infinite"
+            text = f"{100 * share:.3g}% of {what} are NaN or infinite"
             return failed(CheckName.DATA, text, CheckFault.NOT_FINITE)
     if _same(data.batches, "x") and not _same(data.batches, "y"):
         text = f"all examples of the first batch are the same ({_described(data.first.x)})"
@@ -66,7 +70,7 @@ def judged_data(data: FirstBatches) -> PreflightCheck:
 
 
 def _small(value: Any) -> list[Any]:
-    """Whole arrays, as far as they can be looked through in no time."""
+    """Whole arrays, if they can be checked in no time."""
     leaves = [leaf for leaf in tf.nest.flatten(value) if leaf is not None]
     return [leaf for leaf in leaves if math.prod(leaf.shape) <= MOST_NUMBERS]
 
@@ -77,14 +81,14 @@ def _numbers(value: Any) -> list[Any]:
 
 
 def _not_finite(values: Any) -> float:
-    """The share of them; whole numbers are finite."""
+    """The share of values that are not finite; integers always are."""
     if not values.size or values.dtype.kind in "iu":
         return 0.0
     return float(1 - np.isfinite(values).mean())
 
 
 def _same(batches: Sequence[OneBatch], part: str) -> bool:
-    """Whether all examples are alike, of at least two."""
+    """Whether there are at least two examples, and all are the same."""
     leaves = list(zip(*(tf.nest.flatten(getattr(b, part)) for b in batches), strict=True))
     if any(leaf is None or not leaf.shape for of_batches in leaves for leaf in of_batches):
         return False
@@ -111,7 +115,7 @@ def judged_labels(
 ) -> PreflightCheck:
     y = data.first.y
     if not isinstance(y, tf.Tensor) or loss is None:
-        why = "there are none" if y is None else "the loss is not one of Keras's own"
+        why = "there are no labels" if y is None else "the loss is not one of Keras's own"
         return not_checked(CheckName.LABELS, why)
     labels = np.asarray(y, np.float64)
     fault = _wrong_labels(labels, loss, outputs) or _out_of_reach(labels, loss, activation)
@@ -127,13 +131,14 @@ def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
     if loss.name == SPARSE:
         classes = outputs.shape[-1]
         if low < 0 or high >= classes:
-            return f"classes from {low:g} to {high:g}, but the last layer has {classes} units"
+            units = counted(classes, "unit")
+            return f"classes from {low:g} to {high:g}, but the last layer has {units}"
         return "class numbers must be whole numbers" if (labels % 1).any() else None
     if loss.name in CROSS_ENTROPIES and (low < 0 or high > 1):
-        return f"they go from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
+        return f"they range from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
     if loss.name != CATEGORICAL and labels.size != outputs.size:
         shapes = "×".join(map(str, labels.shape)), "×".join(map(str, outputs.shape))
-        return f"labels of {shapes[0]} are compared with outputs of {shapes[1]}"
+        return f"labels of shape {shapes[0]} are compared with outputs of shape {shapes[1]}"
     return None
 
 
@@ -148,7 +153,7 @@ def _out_of_reach(labels: Any, loss: LossUsed, activation: str | None) -> str | 
 
 
 def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
-    """Of all the data, where it is at hand: one batch may well have only one."""
+    """Looks at all labels, if they are available: a single batch may well have only one class."""
     known = getattr(labels, "dtype", None)
     if known is None or np.ndim(labels) == 0 or len(labels) < 2:
         return None
@@ -182,7 +187,7 @@ def _no_probabilities(outputs: Any, loss: LossUsed) -> str | None:
     if loss.name != BINARY and outputs.ndim == 2 and len(outputs) > 1:
         rows, columns = outputs.sum(-1), outputs.sum(0)
         if _far_from_one(rows) and not _far_from_one(columns):
-            return "the softmax goes over the batch, not over the classes"
+            return "the softmax is taken over the batch, not over the classes"
     return None
 
 
@@ -197,20 +202,20 @@ def judged_loss(look: Look, constant: float | None, loss: LossUsed | None) -> Pr
     if not np.isfinite(look.loss):
         return failed(CheckName.LOSS, f"the first loss is {look.loss}", CheckFault.NOT_FINITE)
     if loss is not None and look.data_loss < -ROUNDED:
-        text = f"{loss.name} cannot be negative, and is {look.data_loss:.4g}"
+        text = f"{loss.name} cannot be negative, but it is {look.data_loss:.4g}"
         return failed(CheckName.LOSS, text, CheckFault.LABELS)
     if constant is None:
         return passed(CheckName.LOSS, f"{look.loss:.4g}; what a constant answer costs is not known")
     text = f"{look.data_loss:.4g}; always giving the same answer costs {constant:.4g}"
     if look.data_loss > FAR * constant > 0:
-        text += ": far above; are inputs and targets scaled?"
+        text += ", which is far less; are inputs and targets scaled?"
     return passed(CheckName.LOSS, text)
 
 
 def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> PreflightCheck:
-    """A layer may begin without a gradient: behind weights that begin at zero. Not for long."""
+    """A layer behind weights that begin at zero has no gradient at first, but soon gets one."""
     if not names:
-        return failed(CheckName.GRADIENTS, "nothing can be trained", CheckFault.NO_GRADIENT)
+        return failed(CheckName.GRADIENTS, "no weight can be trained", CheckFault.NO_GRADIENT)
     first = looks[0].largest
     if not np.isfinite(first).all() and np.isfinite(looks[0].loss):
         where = _named([name for name, g in zip(names, first, strict=True) if not np.isfinite(g)])
@@ -223,7 +228,7 @@ def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> P
     reached = {name for name, g in zip(names, largest, strict=True) if g > 0}
     missed = [layer for layer in layers if layer not in reached]
     if not missed:
-        return passed(CheckName.GRADIENTS, f"they reach all {len(layers)} layers with weights")
+        return passed(CheckName.GRADIENTS, f"they reach every layer with weights ({len(layers)})")
     if at_end:
         return not_checked(CheckName.GRADIENTS, "the loss is already at its minimum")
     if not reached:

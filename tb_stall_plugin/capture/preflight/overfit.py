@@ -9,20 +9,20 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import CheckFault, CheckName
 from stall_analyzer.captures.capture_records import PreflightCheck
-from tb_stall_plugin.capture.preflight.judged import failed, not_checked, passed
+from tb_stall_plugin.capture.preflight.judged import counted, failed, not_checked, passed
 from tb_stall_plugin.capture.preflight.trial import RATES, STEPS_OF_RATE, Look, Trial
 
-# Shares of what an answer costs that does not look at the inputs.
-BY_HEART = 0.5  # no need to go on
-CLEARLY = 0.9  # below this the inputs are of use
-NOT_AT_ALL = 0.97  # above this they are not: noise of dropout or of averages is smaller
-STILL_FALLING = 0.01  # by this between two thirds of the steps: more steps might do it
+# Shares of the loss of a constant answer, which ignores the inputs.
+BY_HEART = 0.5  # below this, the examples are memorized
+CLEARLY = 0.9  # below this, the inputs help
+NOT_AT_ALL = 0.97  # above this, they do not: noise of dropout or of averages is smaller
+STILL_FALLING = 0.01  # from the second third of the steps to the last: more steps might help
 NO_SPREAD = 1e-6  # labels that differ by less are the same
-CAREFUL_RATE = 3e-3  # a loss that is lost at higher rates may be the rate's fault
+CAREFUL_RATE = 3e-3  # if the loss becomes NaN only at higher rates, they may be to blame
 
 
 class Overfitted:
-    """Training on few examples, at several rates, within a time."""
+    """Trains on a few examples, at several rates, within a given time."""
 
     def __init__(self, constant: float | None, least: float, first: Look, seconds: float) -> None:
         self._constant, self._least, self._first = constant, least, first
@@ -55,7 +55,7 @@ class Overfitted:
 
     @staticmethod
     def _best(looks: Sequence[Look]) -> float:
-        """The mean of a few, so that a lucky draw of dropout does not count."""
+        """The mean of the last few, so that a lucky draw of dropout does not count."""
         losses = [look.data_loss for look in looks if np.isfinite(look.data_loss)]
         return float(np.mean(losses[-3:])) if losses else np.inf
 
@@ -71,8 +71,8 @@ class Overfitted:
         best_looks = min((looks for _, looks in self.runs), key=self._best)
         best = self._best(best_looks)
         text = (
-            f"{examples} examples: from {self._first.data_loss:.4g} to {best:.4g} "
-            f"in {len(best_looks)} steps"
+            f"{counted(examples, 'example')}: from {self._first.data_loss:.4g} to {best:.4g} "
+            f"in {counted(len(best_looks), 'step')}"
         )
         if self._constant is None:
             return self._by_its_fall(best, text)
@@ -90,7 +90,7 @@ class Overfitted:
         return not_checked(CheckName.OVERFIT, f"{text}; the minimum of this loss is not known")
 
     def _has_ended(self, best: float, looks: Sequence[Look]) -> bool:
-        """As far down as it goes, and all rates had their steps."""
+        """Whether the loss stays high, no longer falls, and had all its steps at every rate."""
         assert self._constant is not None
         losses = [look.data_loss for look in looks]
         third = len(losses) // 3

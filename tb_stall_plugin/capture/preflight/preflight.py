@@ -1,4 +1,4 @@
-"""The checks before the first epoch: one batch through the model, and everything put back."""
+"""The checks before the first epoch: tries one batch, and puts everything back."""
 
 from __future__ import annotations
 
@@ -35,26 +35,26 @@ from tb_stall_plugin.capture.process.recorder import Recorder
 
 FEW = 16  # examples to memorize
 FEWEST = 2
-MOST_BATCHES = 8  # of tiny ones; each has a forward pass of its own in the graph
-SECONDS = 15.0  # for learning them
-# Beyond that, copies of weights and of an optimizer's state might not fit in memory.
+MOST_BATCHES = 8  # if they are tiny; each has its own forward pass in the graph
+SECONDS = 15.0  # to memorize them
+# With more, copies of the weights and of an optimizer's state might not fit in memory.
 MOST_PARAMETERS = 100_000_000
 NAMES = (
     CheckName.DATA, CheckName.LABELS, CheckName.OUTPUTS, CheckName.LOSS, CheckName.GRADIENTS,
     CheckName.OVERFIT,
 )  # fmt: skip
-IS_KERAS_2 = "_train_counter"  # an attribute of its models
+IS_KERAS_2 = "_train_counter"  # an attribute that only its models have
 
 
 def preflight(model: Any, recorder: Recorder, may_consume: bool = False) -> PreflightRecord:
-    """To be called by a callback, when fit begins. Nothing is raised."""
+    """To be called by a callback when fit begins. Raises nothing."""
     began_s = time.perf_counter()
     checks: list[PreflightCheck] = []
     try:
         _check(model, may_consume, checks)
     except (CannotRead, CannotCopy) as why:
         checks += _others(checks, str(why))
-    except Exception as error:  # of the model's own, say: training is going to say it, too
+    except Exception as error:  # of the model itself, for example: training will raise it, too
         said = str(error).strip().splitlines()[:1]
         checks += _others(checks, f"it could not be tried: {type(error).__name__}: {''.join(said)}")
     record = PreflightRecord(seconds=time.perf_counter() - began_s, checks=tuple(checks))
@@ -68,7 +68,7 @@ def said_in_one_line(record: PreflightRecord) -> str:
     what = "; ".join(f"{check.name}: {check.text}" for check in found)
     return (
         f"Checks before the first epoch ({record.seconds:.1f} s): "
-        f"{what or f'nothing found, {passed} of {len(NAMES)} passed'}"
+        f"{what or f'no problem found, {passed} of {len(NAMES)} passed'}"
     )
 
 
@@ -92,7 +92,7 @@ def _check(model: Any, may_consume: bool, checks: list[PreflightCheck]) -> None:
     if why_not is not None:
         raise CannotRead(why_not)
     few = _few(model, data)
-    if not model.built:  # what its layers draw at random for that is drawn once, as in training
+    if not model.built:  # outside of `unchanged`: its initial weights are drawn once, as usual
         tf.function(lambda: model(few[0].x, training=True), autograph=False).get_concrete_function()
     if _parameters(model) > MOST_PARAMETERS:
         raise CannotRead(f"the model has more than {MOST_PARAMETERS:,} parameters")
@@ -118,7 +118,7 @@ def _parameters(model: Any) -> int:
 
 
 def _few(model: Any, data: FirstBatches) -> list[OneBatch]:
-    """Examples to memorize: no more than a small model can know."""
+    """Examples to memorize: no more than a small model can hold."""
     parameters = _parameters(model) if model.built else 2 * FEW
     count = min(max(parameters // 2, FEWEST), FEW)
     first = data.batches[0]
@@ -151,7 +151,7 @@ def _try(
     if loss is not None:
         checks.append(judged_labels(data, loss, look.outputs[0], last_activation(model)))
     else:
-        checks.append(not_checked(CheckName.LABELS, "it depends on a loss that is not known"))
+        checks.append(not_checked(CheckName.LABELS, "the loss is custom, masked or one of several"))
     checks.append(judged_outputs(look.outputs, loss))
     checks.append(judged_loss(look, constant_answer(loss, data.first.y, data.first.weights), loss))
     _do_all(begin_anew)
@@ -177,7 +177,7 @@ def _do_all(actions: list[PutBack]) -> None:
 
 
 def _constant_of(few: list[OneBatch], loss: Any) -> tuple[float | None, float]:
-    """What one answer for all of them costs, and the best one: whatever batch they are in."""
+    """The loss of one constant answer for all batches together, and the least possible loss."""
     if any(not isinstance(batch.y, tf.Tensor) or batch.weights is not None for batch in few):
         return None, 0.0
     labels = tf.concat([batch.y for batch in few], axis=0)
@@ -185,7 +185,7 @@ def _constant_of(few: list[OneBatch], loss: Any) -> tuple[float | None, float]:
 
 
 def last_activation(model: Any) -> str | None:
-    """None: not known, or the model has several outputs."""
+    """None if it is not known, or if the model has several outputs."""
     layers = getattr(model, "layers", ())
     outputs = getattr(model, "outputs", None)
     if not layers or outputs is None or len(outputs) != 1:

@@ -1,4 +1,4 @@
-"""A model trained on one batch, by an optimizer of ours: the user's own is never touched."""
+"""Trains a model on a few batches with our own optimizer: the user's is never touched."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ import tensorflow as tf
 from tb_stall_plugin.capture.preflight.first_batches import OneBatch
 from tb_stall_plugin.capture.preflight.unchanged import plain_variable
 
-# Adam with its usual settings. A batch that none of these rates can fit is not fitted by others:
-# Adam's steps have the size of the rate, whatever that of the gradients.
+# Adam with its usual settings. A batch that none of these rates can fit, no other rate can: Adam's
+# steps are about as large as the rate, whatever the size of the gradients.
 RATES = (3e-3, 3e-2, 3e-4)
 STEPS_OF_RATE = 150
 DECAY, DECAY_OF_SQUARES, TINY = 0.9, 0.999, 1e-7
@@ -24,16 +24,17 @@ HALF_PRECISION_SCALE = 128.0  # gradients below 6e-8 would be 0
 
 @dataclass
 class Look:
-    """One step, as seen before its update."""
+    """One step, as it is before its update."""
 
     loss: float
     data_loss: float  # without penalties on weights and activities
-    largest: np.ndarray[Any, np.dtype[np.float64]]  # of each gradient; -1 where there is none
+    # The largest absolute value in each weight's gradient; -1 for a weight without a gradient.
+    largest: np.ndarray[Any, np.dtype[np.float64]]
     outputs: list[Any] = field(default_factory=list)  # of the first batch
 
 
 class Trial:
-    """To be made and run inside `unchanged`."""
+    """To be created and run inside `unchanged`."""
 
     def __init__(self, model: Any, batches: Sequence[OneBatch]) -> None:
         self._model, self._batches = model, batches
@@ -57,7 +58,7 @@ class Trial:
         self._step = tf.function(self._train, autograph=False).get_concrete_function(spec)
 
     def train(self, rate: float, until_s: float, enough: float) -> list[Look]:
-        """At most STEPS_OF_RATE; fewer, where time is over or the loss is as low as is enough."""
+        """At most STEPS_OF_RATE steps: fewer if time runs out, or if the loss is low enough."""
         looks: list[Look] = []
         for moment in (moment for pair in self._moments for moment in pair):
             moment.assign(tf.zeros_like(moment))
@@ -112,7 +113,7 @@ class Trial:
 
     @property
     def names(self) -> list[str]:
-        """Of the layers that the weights belong to."""
+        """For each weight, the name of its layer."""
         weights = self._model.trainable_variables
         paths = [getattr(v, "path", None) or v.name.removesuffix(":0") for v in weights]
         return [path.rsplit("/", 2)[-2] if "/" in path else path for path in paths]
@@ -128,7 +129,7 @@ def _dense(gradient: Any) -> Any:
 
 
 def _largest(gradients: list[Any]) -> Any:
-    """Of a gradient with a NaN in it, NaN."""
+    """The largest absolute value of each gradient; NaN if it contains a NaN."""
     found = [
         tf.constant(-1.0)
         if g is None

@@ -1,4 +1,4 @@
-"""Puts everything back that a trial may have changed: weights, statistics, random numbers."""
+"""Puts back everything that a trial may have changed: weights, statistics, random numbers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ PutBack = Callable[[], Any]
 
 @contextlib.contextmanager
 def unchanged(variables: Iterable[Any] = ()) -> Iterator[list[PutBack]]:
-    """More to be put back may be added to the list."""
+    """Yields a list to which more actions that put something back may be added."""
     put_back = [*_random_numbers(), *map(_value, variables)]
     try:
         yield put_back
@@ -33,7 +33,7 @@ def unchanged(variables: Iterable[Any] = ()) -> Iterator[list[PutBack]]:
 
 @contextlib.contextmanager
 def own_generators_unchanged(owner: Any) -> Iterator[None]:
-    """What an object that hands out batches may draw from, and count with."""
+    """Puts back the generators and counters of an object that hands out batches."""
     attributes = dict(vars(owner))
     states = [_generator(value) for value in attributes.values()]
     try:
@@ -79,7 +79,7 @@ def _keras_2_generator(module: str) -> Any:
 
 
 def _keras_3_generator() -> Iterator[PutBack]:
-    """It is made when it is first needed, with a seed from Python's random."""
+    """Keras creates it when it is first needed, with a seed from Python's random."""
     state = sys.modules.get(KERAS_3_STATE)
     if state is not None:
         known = state.get_global_attribute(KERAS_3_GENERATOR)
@@ -95,13 +95,13 @@ def _value(variable: Any) -> PutBack:
 
 
 def plain_variable(variable: Any) -> Any:
-    """TensorFlow's, of one of Keras 3."""
+    """TensorFlow's variable inside a variable of Keras 3."""
     inner = getattr(variable, "_value", None)
     return inner if isinstance(inner, tf.Variable) else variable
 
 
 def captured_by(function: Any) -> Iterator[PutBack]:
-    """Whatever variables a traced function can reach, such as the state of a generator."""
+    """Puts back all variables that a traced function can reach, such as a generator's state."""
     for handle, _ in function.graph.captures:
         known = getattr(handle, "_handle_data", None)
         if handle.dtype == tf.resource and known is not None and known.shape_and_type:

@@ -1,1 +1,1 @@
-"""What watches over the process and works without TensorFlow: that may be what hangs."""
+"""Watches over the process, without TensorFlow, which may be what hangs."""

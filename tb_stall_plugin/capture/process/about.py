@@ -1,4 +1,4 @@
-"""The start record: what trains here, on what."""
+"""The start record: what is trained here, and on what."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ BFLOAT16_FLAGS = frozenset({"amx_bf16", "avx512_bf16", "bf16"})
 
 
 def environment(hang_after_s: float | None, initialized: bool) -> Environment:
-    """`initialized`: TensorFlow has its devices. Before that, asking for them would fix settings
-    that the user's script may still want to make."""
+    """`initialized`: TensorFlow has set up its devices. Asking for them earlier would freeze
+    settings that the user's script may still want to change."""
     tensorflow = sys.modules.get("tensorflow") if initialized else None
     cluster = _cluster()
     return Environment(
@@ -61,7 +61,7 @@ def environment(hang_after_s: float | None, initialized: bool) -> Environment:
 
 
 def is_one_of_several() -> bool:
-    """Whether this process is a task of a cluster with others in it."""
+    """Whether this process is one of several tasks in a cluster."""
     tasks = _cluster().get("cluster")
     if not isinstance(tasks, dict):
         return False
@@ -69,7 +69,7 @@ def is_one_of_several() -> bool:
 
 
 def leads_its_cluster() -> bool:
-    """Whether this process speaks for all: the chief or, without one, the first worker."""
+    """Whether this process reports for its cluster: the chief or, without one, the first worker."""
     config = _cluster()
     tasks, task = config.get("cluster"), from_json(Task, config.get("task"))
     if not is_one_of_several() or not isinstance(tasks, dict) or task is None:
@@ -83,7 +83,8 @@ def _version(module: str) -> str | None:
 
 
 def _backend() -> str | None:
-    """None while nobody can say. TF_USE_LEGACY_KERAS: Keras 2 trains, whatever Keras 3 would."""
+    """None if it cannot be known yet. With TF_USE_LEGACY_KERAS, Keras 2 trains, whatever backend
+    Keras 3 has."""
     keras: Any = getattr(sys.modules.get("keras"), "backend", None)
     if "tensorflow" in sys.modules and os.environ.get("TF_USE_LEGACY_KERAS") == "1":
         return "tensorflow"
@@ -107,7 +108,7 @@ def cluster_in(variables: Mapping[str, str]) -> dict[str, Any]:
     """What TF_CONFIG says."""
     try:
         config = json.loads(variables.get("TF_CONFIG", "{}"))
-    except ValueError:  # TensorFlow will say so
+    except ValueError:  # TensorFlow will complain about it
         return {}
     return config if isinstance(config, dict) else {}
 
@@ -139,7 +140,7 @@ def _gpus(tensorflow: Any) -> tuple[str, ...] | None:
 
 
 def _built_for(tensorflow: Any) -> tuple[str, ...] | None:
-    """The architectures that this TensorFlow holds kernels for: "sm_80", PTX as "compute_90"."""
+    """The architectures that this TensorFlow has kernels for: "sm_80", or "compute_90" for PTX."""
     try:
         built = tensorflow.sysconfig.get_build_info()["cuda_compute_capabilities"]
     except Exception:
@@ -148,13 +149,13 @@ def _built_for(tensorflow: Any) -> tuple[str, ...] | None:
 
 
 def _flags() -> dict[str, str] | None:
-    """Of XLA and of GPUs, as the environment has them."""
+    """The environment's flags for XLA and GPUs."""
     found = {name: os.environ[name] for name in FLAGS if name in os.environ}
     return found or None
 
 
 def _bfloat16() -> bool | None:
-    """As Linux tells: on x86 among `flags`, on ARM among `Features`."""
+    """As Linux reports it: among `flags` on x86, among `Features` on ARM."""
     try:
         told = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

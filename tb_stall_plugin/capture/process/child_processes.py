@@ -1,5 +1,5 @@
-"""The processes that one started, this one unless another is named, as /proc has them:
-alive, dead, and what they wait in."""
+"""The children of a process (by default, of this one), from /proc: whether they live, and in which
+system call they wait."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tb_stall_plugin.capture.process import kernel_view
 MOST_CHILDREN = 32
 PROCESSES = Path("/proc")
 TICKS_PER_S = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
-USER_TIME, SYSTEM_TIME = 11, 12  # fields of /proc/PID/stat, counted behind the name
+USER_TIME, SYSTEM_TIME = 11, 12  # fields of /proc/PID/stat, counted from after the name
 
 
 def child_processes(process: Path = kernel_view.PROCESS) -> tuple[ChildProcess, ...]:
@@ -42,7 +42,7 @@ def _child(number: int, known: dict[int, str]) -> ChildProcess | None:
 
 
 def stat_of(folder: Path) -> tuple[str, list[str]]:
-    """Of a process in /proc: its name, and the fields behind it, beginning with its state."""
+    """The name of a process in /proc, and the fields after it, beginning with its state."""
     head, _, rest = (folder / "stat").read_text(errors="replace").rpartition(")")
     return head.partition("(")[2], rest.split()
 
@@ -52,7 +52,7 @@ def cpu_seconds(fields: list[str]) -> float:
 
 
 def _names_of_multiprocessing() -> dict[int, str]:
-    """Names that Python gave them. Not `active_children`, which reaps those that have ended."""
+    """The names that Python gave them. Does not use `active_children`, which reaps ended ones."""
     module = sys.modules.get("multiprocessing.process")
     children = tuple(getattr(module, "_children", ()))
     return {child.pid: child.name for child in children if child.pid is not None}

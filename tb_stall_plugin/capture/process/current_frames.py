@@ -1,20 +1,20 @@
-"""The frames of all threads, asked for in a way that harms none of them.
+"""Gets the frames of all threads in a way that harms none of them.
 
-Without the garbage collector. Up to Python 3.11 whatever makes an object may collect garbage first,
-and a destructor may then let other threads run; TensorFlow's do.
+First, the garbage collector is off meanwhile. Up to Python 3.11, creating an object may first
+collect garbage, and a destructor may then let other threads run; TensorFlow's destructors do.
 
-- `sys._current_frames()` holds a lock of the interpreter (up to 3.12.2). The first thread that
-  needs it meanwhile, to begin a new thread say, waits for it forever with the interpreter in its
-  hands: the whole process stands still.
-- `f_back` makes an object for the frame of the caller (3.11). If another thread, whose frame it is,
-  has returned from it meanwhile, that object refers to memory which is something else by now, and
-  Python crashes. So nobody asks a frame of another thread for its `f_back`, or its variables, but
-  here.
+- `sys._current_frames()` holds a lock of the interpreter (up to 3.12.2). The next thread that needs
+  that lock, for example to start a thread, waits for it forever while it holds the interpreter
+  lock: the whole process stands still.
+- `f_back` creates an object for the caller's frame (3.11). If the other thread, to which that frame
+  belongs, has returned from it in the meantime, the object refers to memory that has been reused,
+  and Python crashes. So only this module asks a frame of another thread for its `f_back` or its
+  variables.
 
-And letting go of all frames afterward: who asks is among those who are seen, so a frame that is
-kept in a variable is a cycle, and keeps the variables of all functions that were seen alive until
-garbage is collected. An iterator of TensorFlow that is torn down when Python itself ends
-waits forever: for threads that may run no more Python.
+Second, all frames are released afterward. The calling thread is among those that are seen, so a
+frame that is kept in a variable forms a cycle, which keeps the variables of all seen functions
+alive until garbage is collected. If that happens only when Python itself ends, a TensorFlow
+iterator that is torn down then waits forever: for threads that can no longer run Python.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from typing import Any, TypeVar
 
 Seen = TypeVar("Seen")
 
-# One at a time: else the first to be done would switch the collector on under the others, and two
-# that see each other would keep each other alive. In a child that was forked at the wrong moment
-# nobody gives it back.
+# One thread at a time: otherwise, the first to finish would turn the collector on while others
+# still look, and two that see each other would keep each other alive. The wait is limited because
+# in a child that was forked at the wrong moment, nobody releases the lock.
 _lock = threading.RLock()
 LONGEST_WAIT_S = 1.0
 
 
 def with_current_stacks(look: Callable[[dict[int, list[FrameType]]], Seen]) -> Seen:
-    """What `look` makes of the frames by thread, innermost first. It must not give any of them
-    back."""
+    """What `look` returns for the frames by thread, innermost first. It must not return a frame."""
     is_mine = _lock.acquire(timeout=LONGEST_WAIT_S)
     stacks: dict[int, list[FrameType]] = {}
     try:
@@ -59,7 +58,7 @@ def _taken() -> dict[int, list[FrameType]]:
 
 
 def stack_of(frame: FrameType | None) -> list[FrameType]:
-    """From a frame of the calling thread on, whose callers stay where they are."""
+    """A frame and its callers. Only for the calling thread, whose callers cannot return."""
     frames = []
     while frame is not None:
         frames.append(frame)
@@ -68,16 +67,16 @@ def stack_of(frame: FrameType | None) -> list[FrameType]:
 
 
 def locals_of(frame: FrameType) -> dict[str, Any]:
-    """Of another thread. Up to Python 3.12 a frame keeps what it was asked for last, and lets go of
-    it while it is asked again: whoever asks twice must keep the first answer until then, or
-    destructors run at the same wrong moment."""
+    """The variables of a frame of another thread. Up to Python 3.12, a frame keeps its last answer,
+    and drops it while it makes the next: whoever asks twice must keep the first answer until then,
+    or destructors run at just that wrong moment."""
     with _nothing_collected():
         return dict(frame.f_locals)
 
 
 def variables_of(frame: FrameType, names: Collection[str]) -> dict[str, Any]:
-    """Some of another thread's function, which is to keep none of what it was asked for: they may
-    be large. Nothing of a function that a debugger is in, who may change them."""
+    """Some variables of another thread's function. The frame is made to drop its copies of them,
+    which may be large. Empty if a debugger is in that function, which may change them."""
     if frame.f_trace is not None:
         return {}
     with _nothing_collected():

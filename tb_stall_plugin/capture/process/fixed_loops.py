@@ -1,8 +1,8 @@
-"""A while loop whose condition is recomputed in each iteration, always from the same values.
+"""Finds a while loop whose condition is recomputed in each iteration, always from the same values.
 
 Such a loop does not end: a loss that is NaN is not below anything, a crop of an empty mask stays
-empty. Nothing is said about flags, counters and whole numbers, which stay as they are until the
-end, nor about values that only some iterations change. Used only on a process that hangs.
+empty. Flags, counters and whole numbers are not judged, because they may stay the same until the
+loop ends; nor are values that only some iterations change. Used only on a process that hangs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from tb_stall_plugin.capture.process.thread_stacks import line_of
 PEEK_S = 0.02
 LEAST_ROUNDS = 20
 MOST_LOOPS = 20
-MOST_NUMBERS = 4096  # of an array
+MOST_NUMBERS = 4096  # in an array
 UNKNOWN = "?"
 HASH = re.compile(r" #-?\w+")  # tells arrays apart
-Key = tuple[int, int, int]  # its function's frame, by its place in memory, and its lines
+Key = tuple[int, int, int]  # the address of its function's frame, and its first and last line
 
 
 class _Sight(NamedTuple):
-    """Of one loop, at one moment."""
+    """One loop, as it is at one moment."""
 
     where: str
     last: int
@@ -49,7 +49,7 @@ class _Watched:
     values: set[str] = field(default_factory=set)
 
     def see(self, sight: _Sight) -> None:
-        """Another object is another round, as long as the last one is kept."""
+        """A different object means another round: the last one is kept, so its address is taken."""
         self.rounds += any(value is not self.fresh.get(n) for n, value in sight.fresh.items())
         self.fresh = sight.fresh
         fresh = [f"{name} is {_in_words(value)}" for name, value in sight.fresh.items()]
@@ -63,13 +63,13 @@ class _Watched:
 
 
 def fixed_loop(seconds: float) -> FixedLoop | None:
-    """The innermost one, of any thread, after so many seconds."""
+    """The innermost such loop of any thread, after watching for that many seconds."""
     sights = with_current_stacks(_sights)
     watched = {key: _Watched() for key in sights}
     until_s = time.monotonic() + seconds
     while watched and time.monotonic() < until_s:
         for key in [key for key in watched if key not in sights]:
-            del watched[key]  # its function has returned, or gone on
+            del watched[key]  # the loop has ended
         for key, loop in watched.items():
             loop.see(sights[key])
         time.sleep(PEEK_S)
@@ -83,7 +83,7 @@ def fixed_loop(seconds: float) -> FixedLoop | None:
 
 
 def _sights(stacks: Mapping[int, list[FrameType]]) -> dict[Key, _Sight]:
-    """Loops of the user's own, where each is and what its condition is computed from."""
+    """The loops in the user's code: where each is, and what its condition is computed from."""
     found: dict[Key, _Sight] = {}
     for ident, stack in stacks.items():
         users = (f for f in stack if Frame(f.f_code.co_filename, 0, "").is_users)

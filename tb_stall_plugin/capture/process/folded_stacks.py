@@ -1,4 +1,4 @@
-"""Samples of stacks, folded: each frame and each stack is written once, then counted."""
+"""Samples of stacks, folded: each frame and each stack is written once, and then only counted."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from stall_analyzer.captures.capture_records import BookItem, StackSamples, Stac
 from stall_analyzer.captures.stack_frames import frame_of
 from tb_stall_plugin.capture.process.thread_stacks import CUT
 
-MOST_STACKS = 300  # for each account and kind of thread; then only the user's frames,
-MOST_LINES = 300  # so many of them, and then nothing but the time
+MOST_STACKS = 300  # for each account and kind of thread; after that, only frames of the user
+MOST_LINES = 300  # stacks of the user's frames alone; after that, only the time is kept
 MOST_SOURCE_LINES = 1000
 LONGEST_SOURCE = 200
 
@@ -19,7 +19,7 @@ Key = tuple[str, str, bool, tuple[str, ...]]  # account, item, whether in the ba
 
 
 class FoldedStacks:
-    """Filled by one thread, and taken from by another."""
+    """One thread fills it, and another takes from it."""
 
     def __init__(self, with_source: bool) -> None:
         self._with_source = with_source
@@ -27,7 +27,7 @@ class FoldedStacks:
         self._since_ns = time.time_ns()
         self._whole: dict[tuple[str, bool], set[tuple[str, ...]]] = {}
         self._short: dict[tuple[str, bool], set[tuple[str, ...]]] = {}
-        # What has been written, by its number.
+        # The numbers of what has already been written.
         self._frames: dict[str, int] = {}
         self._stacks: dict[tuple[str, ...], int] = {}
         self._sources: set[str] = set()
@@ -44,7 +44,7 @@ class FoldedStacks:
         entry[1] += seen_ns
 
     def _kept(self, table: tuple[str, bool], frames: tuple[str, ...]) -> tuple[str, ...]:
-        """As much of the stack as there is room for."""
+        """As much of the stack as there is still room for."""
         if _has_room(self._whole.setdefault(table, set()), frames, MOST_STACKS):
             return frames
         users = _users_alone(frames)

@@ -1,7 +1,7 @@
-"""Lines of the user's that run as code that AutoGraph has made of them.
+"""Finds the user's line from which AutoGraph generated a line of code.
 
-AutoGraph keeps what it has made, each with a map from its lines to the user's. TensorFlow itself is
-not needed to look them up: where it has not been imported, it has made nothing.
+AutoGraph keeps what it has generated, with a map from its lines to the user's. Looking them up does
+not import TensorFlow: if the program has not imported it either, nothing has been generated.
 """
 
 from __future__ import annotations
@@ -13,20 +13,20 @@ from typing import Any
 
 GENERATED = "__autograph_generated_file"
 API = "tensorflow.python.autograph.impl.api"
-MOST_FILES = 1000  # remembered
+MOST_FILES = 1000  # that are remembered
 
 Lines = Mapping[tuple[str, int], Any]
-_maps: dict[str, Lines] = {}  # by the file that AutoGraph wrote
+_maps: dict[str, Lines] = {}  # by the file that AutoGraph generated
 
 
 def users_line(code: CodeType, line: int) -> str | None:
-    """`path:line function` as the user wrote it; None where that cannot be told. The map knows
-    statements; a line inside one belongs to the last that began before it."""
+    """`path:line function` as the user wrote it; None if it is not known. The map knows only where
+    statements begin; a line inside a statement belongs to the last one that began before it."""
     return _first_of(code, range(line, code.co_firstlineno - 1, -1))
 
 
 def users_function(code: CodeType) -> str | None:
-    """The same, of the line at which a function begins: a decorator may stand before it."""
+    """The same for the line where a function begins, which may come after a decorator."""
     last = max((line for _, _, line in code.co_lines() if line), default=code.co_firstlineno)
     return _first_of(code, range(code.co_firstlineno, last + 1)) or users_line(
         code, code.co_firstlineno
@@ -48,7 +48,7 @@ def _map_of(path: str) -> Lines:
             _maps.clear()
         try:
             _maps.update(_made())
-        except Exception:  # another thread makes more, or it is another version of TensorFlow
+        except Exception:  # another thread generates code, or this TensorFlow keeps it elsewhere
             return {}
         _maps.setdefault(path, {})
     return _maps[path]

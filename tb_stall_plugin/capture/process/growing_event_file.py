@@ -1,6 +1,6 @@
-"""Event files that grow by whole records only, on a local disk or behind a URL.
+"""Event files that grow by whole records only, on a local disk or at a URL.
 
-Written by hand, record by record: TensorFlow's own writers are ops, which would appear in the trace
+We write each record ourselves: TensorFlow's own writers are ops, which would appear in the trace
 and can hang with the rest of the process.
 """
 
@@ -17,8 +17,8 @@ from tensorboard.compat.proto import event_pb2, types_pb2
 
 from stall_analyzer.files.tfrecord import framed
 
-UPLOAD_PAUSE_S = 30.0  # an object store takes whole files, and few versions of one a minute
-# An object is sent again in full whenever it has grown; at this size the next one begins.
+UPLOAD_PAUSE_S = 30.0  # an object store takes only whole files, and few versions of one per minute
+# An object is sent again in full whenever it has grown; at this size, the next one begins.
 MOST_REMOTE_BYTES = 4 << 20
 
 
@@ -66,10 +66,10 @@ def _event(entry: Scalars | Text) -> event_pb2.Event:
 class GrowingEventFile(Protocol):
     @property
     def is_full(self) -> bool:
-        """Further records belong into a new file."""
+        """Whether further records belong in a new file."""
 
     def append(self, data: bytes, urgent: bool) -> None:
-        """Raises, and has then written nothing of `data` that a reader would see."""
+        """If it raises, it has written nothing of `data` that a reader would see."""
 
     def last_word(self, data: bytes) -> Callable[[], object]:
         """Writes `data` when called, even if Python's modules have been taken down by then."""
@@ -97,7 +97,7 @@ class LocalEventFile:
             while rest:
                 rest = rest[os.write(self._descriptor, rest) :]
         except OSError:
-            # A full disk took a part: without it the file is sound, and later records fit.
+            # A full disk took only a part. Without that part, the file is sound and can grow later.
             try:
                 os.ftruncate(self._descriptor, self._size)
             except OSError:
@@ -113,7 +113,7 @@ class LocalEventFile:
 
 
 class RemoteEventFile:
-    """Kept in memory and sent as a whole: what is sent later replaces what was sent before."""
+    """Kept in memory and sent as a whole: each upload replaces the one before."""
 
     def __init__(self, url: str) -> None:
         import fsspec  # noqa: PLC0415 (only URLs need it)

@@ -1,7 +1,7 @@
 """Stands guard over a training process: recorder, watchdog and last words, without TensorFlow.
 
-One guard at a time, whoever asks first: `stall-analyze capture` as soon as TensorFlow is imported,
-or StallCallback and `watch`. It ends with the process.
+There is one guard at a time. Whoever asks first starts it: `stall-analyze capture` as soon as
+TensorFlow is imported, or else StallCallback or `watch`. It ends with the process.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ if TYPE_CHECKING:  # it brings TensorFlow
 logger = logging.getLogger("stall")
 
 END_AFTER_SIGTERM_S = 5.0  # to save the profile: clusters send SIGKILL soon after
-END_OF_A_HANG_S = 1.0  # what led to it has been saved before
+END_OF_A_HANG_S = 1.0  # what led to the hang has already been saved
 END_AT_EXIT_S = 30.0
-# A disk that hangs must not keep a process from going on, nor from ending.
+# A disk that hangs must keep a process neither from continuing nor from ending.
 WRITE_S = 3.0
 WRITE_AFTER_FIT_S = 1.0
 LAST_WORDS_S = 15.0
-MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs, and say why at the end
+MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs; the reason is at the end
 ELSEWHERE = (
-    "the script asked for its capture in {}; it is in the folder of the command that ran the script"
+    "the script asked for its capture in {}, but it went to the folder of the command that ran it"
 )
 REPORTED = "_reported_by_stall"
 
@@ -56,9 +56,9 @@ _lock = threading.Lock()
 def guard(
     logdir: str | os.PathLike[str], hang_after_s: float | None = None, age_s: float = 0.0
 ) -> Guard:
-    """The guard that writes into `logdir`: the present one if it does so, else a new one.
+    """The guard that writes to `logdir`: the current one if it does so, otherwise a new one.
 
-    `age_s`: how long the program has run already, if nothing was heard of it meanwhile."""
+    `age_s`: how long the program has already been running without a sign of life."""
     global _guard  # noqa: PLW0603 (signals and hooks are the process's too)
     folder = _absolute(folder_for(logdir))
     with _lock:
@@ -72,7 +72,7 @@ def guard(
             before.close(StopReason.EXIT)
         _guard = Guard(folder, hang_after_s, age_s)
         if before is not None:
-            # They may yet be left, by an exception, and would keep their models forever.
+            # Fits that an exception ends later must still be noticed, or they keep their models.
             _guard.pulse.fits = before.pulse.fits
         _guard.begin()
         _guard.is_asked_for(logdir)
@@ -80,13 +80,13 @@ def guard(
 
 
 def folder_for(logdir: str | os.PathLike[str]) -> str:
-    """Where it is written in truth: a command that runs the script has all of a run in its own
-    folder, since two captures of one process would each miss what the other one has."""
+    """Where the capture is really written. A command that runs the script puts all of it into its
+    own folder, since two captures of one process would each miss what the other has."""
     return os.environ.get(LOGDIR) or os.fspath(logdir)
 
 
 def _absolute(folder: str | os.PathLike[str]) -> str:
-    """The script may change its folder."""
+    """The script may change its working directory."""
     path = os.fspath(folder)
     return path if "://" in path else os.path.abspath(path)  # noqa: PTH100
 
@@ -120,11 +120,11 @@ class Guard:
 
     @property
     def is_open(self) -> bool:
-        """In a forked child it is not: the parent's goes on there."""
+        """False in a forked child: the guard belongs to its parent."""
         return not self._closed.is_set() and os.getpid() == self._process
 
     def windows_made_by(self, make: Callable[[Guard], Windows]) -> Windows:
-        """The same for all fits: what earlier ones have cost counts."""
+        """The same windows for all fits: what earlier fits cost counts against the budget."""
         with self._making:
             if self._windows is None:
                 self._windows = make(self)
@@ -132,7 +132,7 @@ class Guard:
             return self._windows
 
     def is_asked_for(self, logdir: str | os.PathLike[str]) -> None:
-        """By a script that may have named a folder of its own."""
+        """Notes it if the script named a different folder."""
         folder = _absolute(logdir)
         if folder not in self._asked_for:
             self._asked_for.add(folder)
@@ -152,8 +152,8 @@ class Guard:
         self.recorder.start()
         self._held.begin()
         self._watchdog.start()
-        # Not before: strategies wait for their workers in a way that lets no Python run, and with
-        # a handler of ours SIGTERM would no longer end such a process.
+        # Not earlier: strategies wait for their workers without letting any Python run, and with a
+        # handler of ours, SIGTERM would no longer end such a process.
         self.pulse.on_training = lambda: _quietly(self._hear_signals)
 
     def _hear_signals(self) -> None:
@@ -162,7 +162,7 @@ class Guard:
             self.recorder.note("warning", missing)
 
     def describe(self) -> None:
-        """The start record again, when TensorFlow has its devices. Once."""
+        """Writes the start record again, once, after TensorFlow has set up its devices."""
         if not self._is_described:
             self._is_described = True
             _quietly(lambda: self._write_start(initialized=True))
@@ -173,15 +173,15 @@ class Guard:
     # ------------------------------------------------------------ last words
 
     def write_now(self) -> None:
-        """Training has ended: what comes next may end the process without a word."""
+        """Called when training has ended: what comes next may end the process without warning."""
         _within(self.recorder.flush, WRITE_AFTER_FIT_S)
 
     def exception(self, error: BaseException, uncaught: bool = False) -> None:
-        """Dump what an exception leaves behind; each one once, whoever sees it first. That it ends
-        the program is told in any case: the process may hang as it exits."""
+        """Writes a dump for an exception, once, whoever sees it first. An uncaught one always gets
+        a dump, because it ends the program, which may hang as it exits."""
         if getattr(error, REPORTED, False) and not uncaught:
             return
-        setattr(error, REPORTED, True)  # keeping the error itself would keep its tensors, too
+        setattr(error, REPORTED, True)  # a list of errors would keep their tensors, too
         told = CapturedError(
             type(error).__name__,
             _both_ends(str(error)),
@@ -202,7 +202,7 @@ class Guard:
         _within(lambda: self._heard(number, ends, at_ns), LAST_WORDS_S)
 
     def _heard(self, number: int, ends: bool, at_ns: int) -> None:
-        """A signal. `ends`: the process dies when this returns."""
+        """A signal was heard. `ends`: the process dies when this returns."""
         if number == signal.SIGINT:
             self._tell_if_it_hangs()
             return
@@ -212,11 +212,11 @@ class Guard:
         if ends:
             is_hang = self.pulse.idle_s() >= self._witness.limit_s()
             self._close(END_OF_A_HANG_S if is_hang else END_AFTER_SIGTERM_S)
-        else:  # a handler of the user's waits for this, and decides; perhaps it continues
+        else:  # the user's own handler waits for this and then decides whether to continue
             _within(self.on_hang, 0.0)
 
     def _tell_if_it_hangs(self) -> None:
-        """At Ctrl-C; else KeyboardInterrupt will tell where it was."""
+        """Called on Ctrl-C. If it does not hang, KeyboardInterrupt will show where it was."""
         rests = self.pulse.phase == TrainingPhase.IDLE and thread_stacks.main_rests()
         if self.pulse.idle_s() >= QUIET_S and not rests:
             self._witness.dump(StopReason.SIGINT)
@@ -226,8 +226,8 @@ class Guard:
         if os.getpid() != self._process:
             return
         self._let_listener_tell()
-        # Exit handlers that were registered before ours come now, and may hang. A file that is sent
-        # when it is closed must be closed before.
+        # Exit handlers that were registered before ours run now, and may hang. A remote file, which
+        # is sent when it is closed, must be closed before that.
         is_local = "://" not in self.logdir
         self._close(END_AT_EXIT_S, watches_on=is_local)
 
@@ -235,12 +235,12 @@ class Guard:
         last_word.last_word.write = self.recorder.last_word(self._end_reason)
 
     def _let_listener_tell(self) -> None:
-        """What Ctrl-C interrupted, if that is why a program exits in which nothing happened."""
+        """If the program hung and exits because of Ctrl-C, waits until that has been recorded."""
         if self.pulse.idle_s() >= QUIET_S:
             self._signals.settle(WRITE_S)
 
     def close(self, reason: str) -> None:
-        """Before the process ends: another guard takes over."""
+        """Closes it before the process ends, for example because another guard takes over."""
         self._end_reason = reason
         self._close(END_AT_EXIT_S)
 
@@ -248,14 +248,14 @@ class Guard:
         if os.getpid() != self._process:
             return
         if not self._closing.acquire(blocking=False):
-            # SIGTERM's last words, say: the process must not end before they are written.
+            # Another thread is closing it, for example on SIGTERM: let it finish first.
             self._closed.wait(END_AFTER_SIGTERM_S)
             return
         _within(self.on_end, seconds)
         self.on_hang = self.on_end = _nothing
         if not watches_on:
             self._watchdog.stop()
-        _quietly(self._witness.sample)  # the watchdog may not have come to it in a short program
+        _quietly(self._witness.sample)  # in a short program, the watchdog may not have sampled yet
         _within(self._held.end, seconds)
         end = self.recorder.end if watches_on else self.recorder.close
         _within(lambda: end(self._end_reason), seconds)
@@ -271,7 +271,7 @@ class Guard:
         self._signals.remove()
 
 
-# What an exception interrupted is told by its own frames.
+# These frames are ours: the exception's own traceback shows what it interrupted.
 thread_stacks.HIDDEN.update((Guard.exception.__code__, Guard._uncaught.__code__))
 
 
@@ -283,7 +283,7 @@ def _stacks_file(recorder: Recorder) -> Path | None:
 
 
 def _nothing() -> None:
-    """What is done at a hang, and at the end, where nobody profiles."""
+    """What is done at a hang, and at the end, if nothing is profiled."""
 
 
 def _both_ends(text: str) -> str:
@@ -299,7 +299,7 @@ def _quietly(action: Callable[[], None]) -> None:
 
 
 def _within(action: Callable[[], None], seconds: float) -> None:
-    """Do it, but wait no longer than this."""
+    """Does it, but waits no longer than this."""
     thread = threading.Thread(
         target=_quietly, args=(action,), name="stall-save-profile", daemon=True
     )

@@ -1,9 +1,9 @@
 """Records the stacks of a process in which no Python runs anymore, including the watchdog.
 
-Native code may wait without letting go of the interpreter lock: MultiWorkerMirroredStrategy does,
-for workers that have not started. faulthandler has a timer and a writer in C that need no lock.
-Each second the watchdog puts the timer off, so that it fires only when the watchdog stands still.
-`stall_analyzer/captures/held_stacks.py` describes the file, and reads it.
+Native code may wait without releasing the interpreter lock, as MultiWorkerMirroredStrategy does
+while it waits for workers that have not started. faulthandler has a timer and a writer in C that
+need no lock. The watchdog puts the timer off every second, so that it fires only when the watchdog
+stands still. `stall_analyzer/captures/held_stacks.py` describes the file, and reads it.
 """
 
 from __future__ import annotations
@@ -24,23 +24,25 @@ from stall_analyzer.captures.held_stacks import MOST_BYTES, StacksTimer, parse
 from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
 
 WAIT_FOR_DISK_S = 1.0
-# A process has one timer. A child that is forked while it runs would wait for its thread forever.
+# A process has only one timer. A child forked while the timer runs would wait forever for its
+# thread.
 _timer = threading.Lock()
 _users: weakref.WeakSet[HeldInterpreter] = weakref.WeakSet()
 _set_timer: Callable[..., None] = faulthandler.dump_traceback_later
-LATE_S = 10.0  # the watchdog is not late by so much while Python runs, even if the machine swaps
+LATE_S = 10.0  # while Python runs, the watchdog is never this late, even if the machine swaps
 
 
 class HeldInterpreter:
-    """For one file; faulthandler has one timer, and a script that sets it itself may keep it."""
+    """Writes to one file. faulthandler has only one timer: a script that sets it keeps it."""
 
     def __init__(self, path: Path | None) -> None:
-        self._path = path  # None where files have no numbers, behind a URL
+        self._path = path  # None for a URL, which has no file descriptor
         self._process = os.getpid()
         self._file = -1
         self._is_over = False
-        self._is_taken = False  # what is in the file: it is left there until it must be on disk
-        # Not the timer's: whoever forks must not wait for a disk. It keeps the file open.
+        # Whether the file was read. Its content stays until the record of it must be on disk.
+        self._is_taken = False
+        # Keeps the file open. Not the timer's lock: whoever forks must not wait for a disk.
         self._using_file = threading.Lock()
 
     def begin(self) -> None:
@@ -49,14 +51,14 @@ class HeldInterpreter:
         try:
             self._path.parent.mkdir(parents=True, exist_ok=True)
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC, 0o666)
-        except OSError:  # the recorder will say so
+        except OSError:  # the recorder will report it
             return
         _replace_timer(_set_by_script)
         _users.add(self)
 
     def put_off(self, seconds: float, look: Look | None = None) -> None:
-        """For so many seconds from now nothing is to be written. Without a look nothing ever is
-        made of it."""
+        """Nothing is to be written for that many seconds from now. Without a look, what is written
+        then is ignored."""
         if self._file < 0:
             return
         due_s = max(seconds, 0.0) + LATE_S
@@ -65,8 +67,8 @@ class HeldInterpreter:
             if self._file < 0 or self._is_taken:
                 return
             if os.fstat(self._file).st_size > STACKS_HEADER_BYTES:
-                return  # written since it was last asked for, with the header that it has
-            with suppress(OSError):  # what was known a second ago must do
+                return  # stacks were written since the last call, and belong to the old header
+            with suppress(OSError):  # if this fails, the header of a second ago must do
                 os.pwrite(self._file, text[:STACKS_HEADER_BYTES], 0)
                 os.lseek(self._file, STACKS_HEADER_BYTES, os.SEEK_SET)
             with _timer:
@@ -74,8 +76,8 @@ class HeldInterpreter:
                     _set_timer(due_s, file=self._file)
 
     def taken(self) -> DumpRecord | None:
-        """What was written while Python stood still, now that it runs again: once. It may run for
-        a moment only, too short for the dump to be recorded."""
+        """Returns once what was written while Python stood still. The file is emptied only later:
+        Python may run just for a moment, too short for the dump to be recorded."""
         with self._using_file:
             if self._file < 0 or os.fstat(self._file).st_size <= STACKS_HEADER_BYTES:
                 return None
@@ -91,7 +93,7 @@ class HeldInterpreter:
             return
         self._stop()
         if not self._using_file.acquire(timeout=WAIT_FOR_DISK_S):
-            return  # a disk hangs: the end of the process will close the file
+            return  # the disk hangs: the file is closed when the process ends
         try:
             os.close(self._file)
             self._file = -1
@@ -136,7 +138,8 @@ def _after_fork() -> None:
     _timer.release()
 
 
-# Once: it cannot be taken back, and must not keep a finished training in memory.
+# Registered once, with plain functions: it cannot be undone, and must not keep a finished training
+# in memory.
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
         before=_before_fork, after_in_parent=_timer.release, after_in_child=_after_fork

@@ -1,4 +1,4 @@
-"""Memory, cores and files of a process, as the kernel tells. Each source may be missing."""
+"""Memory, cores and files of a process, as the kernel reports them. Each source may be missing."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from tb_stall_plugin.capture.process.child_processes import cpu_seconds, stat_of
 PROC = Path("/proc")
 CGROUPS = Path("/sys/fs/cgroup")
 PAGE_BYTES = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
-UNLIMITED_BYTES = 1 << 60  # version 1 of cgroups has a huge number for "no limit"
-MAJOR_FAULTS_FIELD = 9  # of /proc/self/stat, counted behind the name
+UNLIMITED_BYTES = 1 << 60  # version 1 of cgroups uses a huge number for "no limit"
+MAJOR_FAULTS_FIELD = 9  # of /proc/self/stat, counted from after the name
 
 
 class HostSampler:
-    """Answers with what there is to know; a source that fails once is not asked again."""
+    """Returns what can be known; a source that fails once is not asked again."""
 
     def __init__(self, proc: Path = PROC, cgroups: Path = CGROUPS, pid: int | None = None) -> None:
-        """`pid`: of another process than this."""
+        """`pid`: the process to look at, if it is not this one."""
         self._self = proc / ("self" if pid is None else str(pid))
         self._is_other = pid is not None
         self._meminfo = proc / "meminfo"
@@ -40,7 +40,7 @@ class HostSampler:
             self._cpu, self._size, self._faults, self._machine, self._reads,
             self._stalled, self._throttled, self._files,
         ]  # fmt: skip
-        # These two count from the machine's or the container's start.
+        # These two count from the start of the machine or the container.
         self._before: dict[str, float] = {}
         first = self.sample()
         self._before = {
@@ -105,7 +105,7 @@ class HostSampler:
         return {HostMetric.THROTTLED: int(fields["throttled_time"]) / 1e9}
 
     def _files(self) -> Mapping[str, float]:
-        # Linux 6.2 and newer count for us; listing ten thousand of them would take a while.
+        # Linux 6.2 and newer count them for us; listing ten thousand files would take a while.
         folder = self._self / "fd"
         return {HostMetric.OPEN_FILES: folder.stat().st_size or len(os.listdir(folder))}  # noqa: PTH208
 
@@ -119,10 +119,10 @@ def _first_of(paths: list[Path]) -> Path:
 
 
 def _cgroup_folders(process: Path, cgroups: Path, controller: str) -> Iterator[Path]:
-    """A process's groups, innermost first: a limit of any of them holds.
+    """A process's groups, innermost first: the limit of any of them applies.
 
-    A container may show the path that its host sees, which does not exist inside; its own group
-    is the root there, and so the way up ends at it.
+    A container may show the path that its host sees, which does not exist inside of it. Its own
+    group is the root there, so the way up ends at that.
     """
     try:
         lines = (process / "cgroup").read_text().splitlines()

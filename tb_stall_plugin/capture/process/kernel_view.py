@@ -1,7 +1,7 @@
-"""What the kernel says of the threads of a process, this one unless another is named: what each
-waits in and for, how long it ran.
+"""What the kernel says about the threads of a process (by default, of this one): the system call
+that each waits in, what it waits for, and how long it ran.
 
-All of it is read from /proc, whose files never wait for a disk. Each may be missing or forbidden.
+All of it is read from /proc, which never waits for a disk. Each file may be missing or forbidden.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from pathlib import Path
 
 PROCESS = Path("/proc/self")
 LONGEST_PATH = 1024
-MOST_SOCKETS = 20_000  # lines of a table of the kernel's; a machine with more is not searched
+MOST_SOCKETS = 20_000  # lines in a table of the kernel; a longer table is not searched
 STANDARD_INPUT = "standard input"
 FOR_A_PARTNER = "wait_for_partner"  # the kernel's function: nobody opened the pipe's other end
 
-# Calls in which threads wait, by the kernel's number of them. Others are shown as a number.
+# Calls in which threads wait, by their numbers in the kernel. Others are shown as a number.
 SYSCALLS = {
     "x86_64": {
         0: "read", 1: "write", 2: "open", 7: "poll", 9: "mmap", 11: "munmap", 16: "ioctl",
@@ -52,12 +52,12 @@ OF_FILES = frozenset(
 class Wait:
     """A system call that a thread is in."""
 
-    call: str = ""  # or the kernel's function; empty where neither is known
-    on: str = ""  # what it is about, in words: "the socket to 10.0.0.7:443", "/data/lock"
+    call: str = ""  # or the kernel's function; empty if neither is known
+    on: str = ""  # what it waits for, in words: "the socket to 10.0.0.7:443", "/data/lock"
 
 
 def wait_of(task: str, process: Path = PROCESS) -> Wait:
-    """Of a thread."""
+    """The system call that a thread waits in."""
     call, arguments = _call(process / "task" / task)
     with suppress(OSError, ValueError, LookupError, struct.error):
         return Wait(call, _about(call, task, arguments, process))
@@ -65,7 +65,7 @@ def wait_of(task: str, process: Path = PROCESS) -> Wait:
 
 
 def call_of(folder: Path) -> str:
-    """The system call, or else the kernel's function, of a thread or process in /proc."""
+    """The system call of a thread or process in /proc, or else the kernel's function."""
     return _call(folder)[0]
 
 
@@ -79,7 +79,7 @@ def _call(folder: Path) -> tuple[str, list[int]]:
 
 
 def run_time(task: str, process: Path = PROCESS) -> tuple[int, int] | None:
-    """Nanoseconds on a core, and how often it got one. One that stays in a call gets none."""
+    """Nanoseconds on a core, and how often it got one. A thread that stays in a call gets none."""
     words = _text(process / "task" / task / "schedstat").split()
     return (int(words[0]), int(words[2])) if len(words) == 3 else None
 
@@ -99,7 +99,7 @@ def _about(call: str, task: str, arguments: list[int], process: Path) -> str:
 
 
 def _open_file(number: int, process: Path) -> str:
-    number &= 0xFFFFFFFF  # of a register, only so many bits are the argument
+    number &= 0xFFFFFFFF  # only these bits of the register hold the argument
     if number == 0:
         return STANDARD_INPUT
     target = str((process / "fd" / str(number)).readlink())
@@ -111,7 +111,7 @@ def _open_file(number: int, process: Path) -> str:
 
 
 def _peer(inode: str, process: Path) -> str:
-    """Of a TCP socket: `10.0.0.7:443`; empty where it has none."""
+    """The peer of a TCP socket, such as `10.0.0.7:443`; empty if it has none."""
     for table, family in (("tcp", socket.AF_INET), ("tcp6", socket.AF_INET6)):
         with (process / "net" / table).open() as lines:
             for _, line in zip(range(MOST_SOCKETS), lines, strict=False):
@@ -122,7 +122,7 @@ def _peer(inode: str, process: Path) -> str:
 
 
 def _address(text: str, family: int) -> str:
-    """From the kernel's words of 32 bits, each in the order of the machine."""
+    """Parses the kernel's 32-bit words, each in the byte order of the machine."""
     host, _, port = text.partition(":")
     words = struct.pack(f"={len(host) // 8}I", *_words(host))
     name = socket.inet_ntop(family, words)
@@ -134,7 +134,7 @@ def _words(digits: str) -> list[int]:
 
 
 def _memory(address: int, size: int, process: Path) -> bytes:
-    """Unlike a pointer, this raises where nothing is."""
+    """Unlike a pointer, this raises if there is no memory at that address."""
     with (process / "mem").open("rb", buffering=0) as memory:
         return os.pread(memory.fileno(), size, address)
 

@@ -1,7 +1,7 @@
-"""What is done when Python takes its modules down: all exit handlers have come to their end then.
+"""Acts when Python takes its modules down: by then, all exit handlers have returned.
 
-It has a module of its own: Python clears only modules that are still there. What it does can use
-nothing of any module.
+This is a separate module because Python clears only modules that still exist. What is called here
+can use nothing from any module.
 """
 
 from __future__ import annotations

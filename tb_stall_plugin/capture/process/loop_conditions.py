@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tb_stall_plugin.capture.process.used_as_data import tree_of
 
-# What these give depends on nothing but what they are given.
+# The result of these depends on nothing but their arguments.
 PURE = frozenset({"abs", "bool", "float", "len", "max", "min", "round", "sum", "any", "all"})
 PURE_MODULES = frozenset({"np", "numpy", "math", "tf", "tensorflow", "keras", "ops"})
 PURE_METHODS = frozenset({"all", "any", "item", "max", "mean", "min", "numpy", "sum"})
@@ -19,15 +19,15 @@ REMEMBERED = 64
 
 
 class Conditions(NamedTuple):
-    """Variables that a loop's ways out depend on."""
+    """Variables that decide whether a loop ends."""
 
-    fresh: frozenset[str] = frozenset()  # each round gives them a value, whatever happens in it
-    held: frozenset[str] = frozenset()  # no round does
+    fresh: frozenset[str] = frozenset()  # every round assigns them, whatever happens in it
+    held: frozenset[str] = frozenset()  # no round assigns them
 
 
 @lru_cache(REMEMBERED)
 def conditions_of(path: str, line: int, last: int) -> Conditions | None:
-    """None, if a way out depends on anything else."""
+    """None if a way out of the loop depends on anything else."""
     with suppress(SyntaxError, ValueError, RecursionError):
         tree = tree_of(path)
         loops = (n for n in ast.walk(tree or ast.Module([], [])) if isinstance(n, ast.While))
@@ -44,7 +44,7 @@ def _conditions(loop: ast.While) -> Conditions | None:
     stored = {n.id for n in ast.walk(loop) if isinstance(n, ast.Name) and _is_stored(n)}
     found: set[str] = set()
     for tests in ways:
-        # Of conditions that must hold together, one keeps the way shut.
+        # If several conditions must all hold to get out, one that never holds is enough to stay in.
         names = (_pure_names(test) for test in tests)
         telling = (n for n in names if n is not None and n & fresh and not (n & stored) - fresh)
         best = next(telling, None)
@@ -61,7 +61,7 @@ def _is_stored(name: ast.Name) -> bool:
 def _ways_out(
     body: list[ast.stmt], conditions: list[ast.expr], in_loop: bool
 ) -> Iterator[list[ast.expr]]:
-    """The conditions of each `break`, `return` and `raise`; none: it is not known what decides."""
+    """The conditions of each `break`, `return` and `raise`; empty if they are not known."""
     for statement in body:
         if isinstance(statement, ast.Return | ast.Raise) or (
             in_loop and isinstance(statement, ast.Break)
@@ -82,7 +82,7 @@ def _ways_out(
 
 
 def _assigned(statement: ast.stmt) -> set[str]:
-    """Plain names, each of which gets a value whenever the statement is run."""
+    """The plain names that are assigned whenever the statement is run."""
     if isinstance(statement, ast.With):
         return {name for inner in statement.body for name in _assigned(inner)}
     if isinstance(statement, ast.Assign):
@@ -96,7 +96,7 @@ def _parts(target: ast.expr) -> list[ast.expr]:
 
 
 def _pure_names(test: ast.expr) -> set[str] | None:
-    """That it depends on; None, if it may depend on more."""
+    """The names that the test depends on; None if it may depend on anything else."""
     calls = [node for node in ast.walk(test) if isinstance(node, ast.Call)]
     called = {id(part) for call in calls for part in ast.walk(call.func)}
     if not all(_is_pure(call.func) for call in calls):
@@ -113,4 +113,4 @@ def _is_pure(function: ast.expr) -> bool:
     words = ast.unparse(function).split(".")
     if words[0] in PURE_MODULES:
         return "random" not in words
-    return len(words) == 2 and words[1] in PURE_METHODS  # of an array
+    return len(words) == 2 and words[1] in PURE_METHODS  # a method of an array

@@ -1,5 +1,5 @@
-"""The loop that a line of Python is in, as its bytecode has it: `for` ends with its data, `while`
-need not."""
+"""The loop that a line of Python is in, according to its bytecode. A `for` loop ends with its data;
+a `while` loop need not end."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ REMEMBERED = 256  # functions
 
 
 def loop_of(frame: FrameType) -> Loop | None:
-    """The innermost one around what the frame is doing."""
+    """The innermost loop around what the frame is doing."""
     around = [
         (end - begin, jumps, loop)
         for begin, end, jumps, loop in _loops(frame.f_code)
@@ -25,13 +25,14 @@ def loop_of(frame: FrameType) -> Loop | None:
     if not around:
         return None
     _, jumps, loop = min(around, key=lambda sized: sized[0])
-    # Python lets other threads run where a loop jumps back (since 3.11), and where C gives way. If
-    # a round took a long time, for its arrays say, it would be seen elsewhere.
+    # Python lets other threads run where a loop jumps back (since 3.11), and where C code releases
+    # the interpreter. If a round took a long time, with arrays for example, it would be seen in the
+    # middle.
     return replace(loop, is_empty=loop.is_empty and frame.f_lasti in jumps)
 
 
 def while_loops_around(frame: FrameType) -> list[Loop]:
-    """From the innermost on."""
+    """The while loops around what the frame is doing, innermost first."""
     around = [
         (end - begin, loop)
         for begin, end, _, loop in _loops(frame.f_code)
@@ -41,7 +42,7 @@ def while_loops_around(frame: FrameType) -> list[Loop]:
 
 
 def takes_all_in(frame: FrameType) -> Loop | None:
-    """The for loop that is asking for its next element, if only the end of its data ends it."""
+    """The for loop that is asking for its next element, if only the end of its data can end it."""
     for begin, end, _, loop in _loops(frame.f_code):
         if frame.f_lasti == begin and loop.word == "for":
             return loop if _ends_with_data(frame.f_code, begin, end) else None
@@ -56,13 +57,13 @@ def _ends_with_data(code: CodeType, begin: int, end: int) -> bool:
 
 
 def loop_at(code: CodeType, line: int) -> Loop | None:
-    """The innermost one around a line, of a frame of which no more is known."""
+    """The innermost loop around a line, for a frame of which only the line is known."""
     loops = (loop for *_, loop in _loops(code) if loop.line <= line <= loop.last)
     return min(loops, key=lambda loop: loop.last - loop.line, default=None)
 
 
 def yields_for_ever(code: CodeType) -> int | None:
-    """The line of a loop, in a generator, that has no way out but yields; None: there is none."""
+    """The line of a loop in a generator that yields and never ends; None if there is none."""
     if not code.co_flags & inspect.CO_GENERATOR:
         return None
     instructions = list(dis.get_instructions(code))
@@ -76,7 +77,7 @@ def yields_for_ever(code: CodeType) -> int | None:
 
 
 def names_in(code: CodeType, loop: Loop) -> frozenset[str]:
-    """The variables of a loop, if it applies operators to any."""
+    """The variables of a loop, if it contains any operators."""
     instructions = list(dis.get_instructions(code))
     lines = dict(_lines(code, instructions))
     body = [each for each in instructions if loop.line <= lines[each.offset] <= loop.last]
@@ -87,13 +88,13 @@ def names_in(code: CodeType, loop: Loop) -> frozenset[str]:
 
 
 def _strings(names: object) -> tuple[str, ...]:
-    """An instruction of Python 3.13 may load two at once."""
+    """In Python 3.13, one instruction may load two variables."""
     return names if isinstance(names, tuple) else (str(names),)
 
 
 @lru_cache(REMEMBERED)
 def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
-    """Of each: where its instructions begin and end, and where it jumps back."""
+    """Where the instructions of each loop begin and end, and where it jumps back."""
     instructions = list(dis.get_instructions(code))
     lines = dict(_lines(code, instructions))
     found = []
@@ -110,11 +111,11 @@ def _loops(code: CodeType) -> tuple[tuple[int, int, frozenset[int], Loop], ...]:
 
 
 def _jumps_back(instructions: list[dis.Instruction]) -> dict[int, set[int]]:
-    """From where, by where to: each is a loop."""
+    """Jumps backward, as their origins by their target. Each target begins a loop."""
     jumps: dict[int, set[int]] = {}
     for before, each in pairwise([instructions[0], *instructions]):
         if each.opcode in _JUMPS and each.argval <= each.offset:
-            # Python makes one instruction of a comparison and the jump after it, if run often.
+            # If they run often, Python merges a comparison and the jump after it.
             places = (before, each) if before.opname == _COMPARES else (each,)
             jumps.setdefault(each.argval, set()).update(place.offset for place in places)
     return jumps
@@ -126,10 +127,10 @@ def _has_no_end(
     lines: dict[int, int],
     leaves: tuple[str, ...] = (),
 ) -> bool:
-    """Whether nothing leads out of it: no `break`, `return` or handler of an error; and no
-    condition, or one that compares variables which the loop does not change."""
+    """Whether nothing leads out of it: no `break`, `return` or exception handler, and either no
+    condition or one that compares variables that the loop does not change."""
     begin, end = body[0].offset, body[-1].offset
-    # A for loop is left where its data end: that is another question, and no other jump.
+    # The jump out of a for loop when its data ends does not count.
     jumps = [each for each in body if each.opcode in _JUMPS and each.opname not in _ITERATES]
     if any(not begin <= each.argval <= end for each in jumps) or _is_guarded(code, begin, end):
         return False
@@ -147,13 +148,13 @@ def _has_no_end(
 
 
 def _is_guarded(code: CodeType, begin: int, end: int) -> bool:
-    """Whether an error in it is handled, which may be how it ends; not by a `with` inside of it,
-    which only tidies up. Before Python 3.11 that is a jump."""
+    """Whether an error in it is handled, which may be how it ends. A `with` inside of it does not
+    count: it only cleans up. Before Python 3.11, handlers are jumps and found as such."""
     entries = getattr(dis.Bytecode(code), "exception_entries", ())
     instructions = list(dis.get_instructions(code))
     names = [each.opname for each in instructions]
     places = {each.offset: n for n, each in enumerate(instructions)}
-    takes_data = names[places[begin]] in _ITERATES  # which end without an error
+    takes_data = names[places[begin]] in _ITERATES  # then it ends without an error
     for entry in entries:
         if entry.start <= end and begin < entry.end:
             handler = names[places[entry.target] :][:2]
@@ -175,7 +176,8 @@ def _lines(code: CodeType, instructions: list[dis.Instruction]) -> list[tuple[in
 
 _COMPARES = "COMPARE_OP"
 _YIELDS = "YIELD_VALUE"
-# Of generators since Python 3.12, a StopIteration is made an error; then those of `with`.
+# Handlers that only clean up: since Python 3.12, the one in generators that turns StopIteration
+# into an error; and those of `with`.
 _STOPPED = "CALL_INTRINSIC_1"
 _TIDIES = (_STOPPED, "WITH_EXCEPT_START", "COPY")
 _STOPS = ("RETURN_VALUE", "RETURN_CONST", "RAISE", "SETUP_")

@@ -1,4 +1,4 @@
-"""How far a pool of processes has come that the main thread waits for."""
+"""How far a pool of processes has come for which the main thread waits."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from types import FrameType
 from tb_stall_plugin.capture.process.current_frames import variables_of, with_current_stacks
 
 POOL = "multiprocessing/pool.py"
-LEFT, GIVEN = "_number_left", "_index"  # of map() and its like, and of imap()
+LEFT, GIVEN = "_number_left", "_index"  # of the results of map() and the like, and of imap()
 INNERMOST = 6
 
 
 def tasks_left() -> int | None:
-    """A number that falls with each part of the work that is done; None: not known, or no pool."""
+    """A number that falls with each finished task; None if it is not known, or there is no pool."""
     return with_current_stacks(_tasks_left)
 
 

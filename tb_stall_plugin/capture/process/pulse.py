@@ -1,4 +1,4 @@
-"""What the training is doing, and how long it may run without a sign of life."""
+"""What the training is doing, and how long it may go without a sign of life."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from stall_analyzer.captures.capture_format import TrainingPhase
 
 NS = 1_000_000_000
 
-# Nothing is known before the first step, and tracing a large model, or the first batch of a
-# shuffled dataset, takes minutes. Nor is it of what a program does after fit.
+# Before the first step, nothing is known yet: tracing a large model, or the first batch of a
+# shuffled dataset, may take minutes. Nor is anything known of what a program does after fit.
 LIMIT_BEFORE_FIRST_STEP_S = 300.0
 LEAST_LIMIT_S = 60.0
-LONGEST_TIMES = 3  # checkpoints and validations come again, and may take a little longer
+LONGEST_TIMES = 3  # checkpoints and validations come again, and may then take longer
 MEDIAN_TIMES = 20
 STEPS_FOR_MEDIAN = 128
 NOT_TRAINING = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
@@ -24,23 +24,24 @@ NOT_TRAINING = (TrainingPhase.STARTUP, TrainingPhase.IDLE, TrainingPhase.EXIT)
 class Pulse:
     """Written by the training thread, read by the watchdog.
 
-    Plain attributes: a lock would cost more than all the rest, and no reader needs two that agree.
+    Plain attributes: a lock would cost more than all the rest, and no reader needs two to agree.
     """
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns, age_s: float = 0.0) -> None:
-        """`age_s`: so long ago the program began, and has not shown any sign of life since."""
+        """`age_s`: how long ago the program began, without any sign of life since."""
         self._clock_ns = clock_ns
         self.phase = TrainingPhase.STARTUP
         self.steps_done = 0
-        self.last_step_ns = clock_ns() - round(
-            age_s * NS
-        )  # or when training began, before its first step
-        self.last_sign_ns = self.last_step_ns  # of life: when any of the three below was called
+        # When the last step ended or, before the first step, when training began.
+        self.last_step_ns = clock_ns() - round(age_s * NS)
+        # When the last sign of life came: begin, step_done or alive was called.
+        self.last_sign_ns = self.last_step_ns
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
-        # Of each fit under way: True, if it was left and has now been ended.
+        # For each running fit, a function that ends its session if an exception has ended the fit,
+        # and returns whether it did.
         self.fits: list[Callable[[], bool]] = []
-        self.on_training: Callable[[], None] | None = None  # once, when training begins
+        self.on_training: Callable[[], None] | None = None  # called once, when training begins
 
     def begin(self, phase: str) -> None:
         was_training = self.phase not in NOT_TRAINING
@@ -54,17 +55,17 @@ class Pulse:
                 on_training()
 
     def step_begins_now(self) -> None:
-        """What came before the next step is no part of it. Else steps go from end to end."""
+        """The next step begins now. Otherwise, it would begin where the last one ended."""
         self.last_step_ns = self.last_sign_ns
 
     def was_left(self) -> bool:
-        """A fit that is left by an exception does not say so: asked when nothing has moved for
-        long, and when the next one begins. True: one was, and has been ended."""
+        """A fit that an exception ends does not say so. Asked when nothing has happened for a
+        while, and when the next fit begins. True if there was one, whose session is ended now."""
         answers = [fit_was_left() for fit_was_left in tuple(self.fits)]
         return any(answers)
 
     def step_done(self) -> int:
-        """Returns how long it took."""
+        """Returns how long the step took."""
         self.alive()
         self.steps_done += 1
         step_ns = self.last_sign_ns - self.last_step_ns
@@ -73,12 +74,12 @@ class Pulse:
         return step_ns
 
     def last_steps_s(self, count: int) -> list[float]:
-        """How long the last ones took, as far as they are remembered."""
+        """How long the last steps took, as far as they are remembered."""
         steps = list(self.step_ns)
         return [step_ns / NS for step_ns in steps[max(len(steps) - count, 0) :]]
 
     def alive(self) -> None:
-        """Something else has finished, such as a batch of the validation."""
+        """Something else has finished, such as a validation batch."""
         now_ns = self._clock_ns()
         gap_ns = now_ns - self.last_sign_ns
         if gap_ns > self.longest_ns and self.phase not in NOT_TRAINING:
@@ -89,7 +90,7 @@ class Pulse:
         return (self._clock_ns() - self.last_sign_ns) / NS
 
     def limit_s(self) -> float:
-        """How long nothing may finish, judging by what has been seen so far."""
+        """How long training may go without a sign of life, judging by what has been seen so far."""
         steps = tuple(self.step_ns)
         if not steps or self.phase in NOT_TRAINING:
             return LIMIT_BEFORE_FIRST_STEP_S

@@ -29,14 +29,14 @@ from tb_stall_plugin.capture.process.growing_event_file import (
 
 logger = logging.getLogger("stall")
 
-KERAS_PLUGIN = "graph_keras_model"  # what TensorBoard knows a stored model by
-FLUSH_PAUSE_S = 1.0  # what a process that is killed loses at most
+KERAS_PLUGIN = "graph_keras_model"  # how TensorBoard recognizes a stored model
+FLUSH_PAUSE_S = 1.0  # the most that a killed process loses
 RETRY_S = 5.0  # after a failure: soon enough to lose little, rare enough to cost nothing
 WAIT_FOR_WRITER_S = 1.0  # whoever flushes while another thread writes need not wait longer
-WAIT_AT_THE_END_S = 5.0  # there is no later, and a slow disk may have a second's worth to write
-# While nothing can be written the oldest of these are kept (the start record among them) …
+WAIT_AT_THE_END_S = 5.0  # it is the last chance, and a slow disk may still be writing
+# While nothing can be written, this many of the oldest bytes are kept (with the start record) …
 MOST_UNWRITTEN_BYTES = 1 << 20
-# … and the newest of these; what lies between is lost.
+# … and this many of the newest entries; what lies between is lost.
 MOST_QUEUED = 20_000
 
 
@@ -45,15 +45,15 @@ class Recorder:
         self, logdir: str, open_file: Callable[[str, str], GrowingEventFile] = open_event_file
     ) -> None:
         self.logdir = logdir
-        self.broken: str | None = None  # why nothing can be written at present
-        self.on_flush: list[Callable[[], None]] = []  # who has something to record by then
+        self.broken: str | None = None  # why nothing can be written at the moment
+        self.on_flush: list[Callable[[], None]] = []  # called before each flush, to record more
         self._open_file = open_file
         self._process = os.getpid()
         began, host = int(time.time()), socket.gethostname()
         self._name = f"events.out.tfevents.{began:010d}.{host}.{self._process}"
         self._queue: deque[Scalars | Text] = deque(maxlen=MOST_QUEUED)
         self._noted: set[str] = set()
-        self._step = 0  # the latest one seen; records carry it, for the Text tab
+        self._step = 0  # the latest step seen; records carry it, for the Text tab
         self._writing = threading.Lock()  # guards everything below
         self._file: GrowingEventFile | None = None
         self._files = 0
@@ -64,7 +64,7 @@ class Recorder:
 
     @property
     def file_name(self) -> str:
-        """Of the next file; there is a second one only where the first must not grow."""
+        """The name of the next file. There is a second file only if the first must not grow."""
         return f"{self._name}.{self._files}.stall"
 
     # ------------------------------------------------------------ what is recorded
@@ -73,11 +73,11 @@ class Recorder:
         self.scalars({tag: value}, step, wall_ns)
 
     def scalars(self, values: Mapping[str, float], step: int, wall_ns: int | None = None) -> None:
-        """Several values of one moment: one event, which is smaller and cheaper than one each."""
+        """Several values of one moment, in one event: smaller and cheaper than one event each."""
         try:
             numbers = {tag: float(value) for tag, value in values.items()}
             self._add(Scalars(wall_ns or time.time_ns(), int(step), numbers))
-            self._step = max(self._step, int(step))  # epochs are counted, too
+            self._step = max(self._step, int(step))  # some steps are numbers of epochs
         except Exception as error:
             self._swallow(error)
 
@@ -89,24 +89,24 @@ class Recorder:
             self._swallow(error)
 
     def keras_model(self, text: str) -> None:
-        """Its JSON. TensorBoard shows it under Graphs, as it does what Keras itself stores."""
+        """Stores its JSON. TensorBoard shows it under Graphs, like a model that Keras stores."""
         self._add(Text(time.time_ns(), self._step, Tag.KERAS_MODEL, text, KERAS_PLUGIN))
 
     def note(self, level: Level, text: str) -> None:
-        """What is missing from the capture, and why. Each text once."""
+        """Records what is missing from the capture, and why. Each text is recorded once."""
         if text not in self._noted:
             self._noted.add(text)
             self.record(NoteRecord(level=level, text=text))
 
     def _add(self, entry: Scalars | Text) -> None:
-        # A forked child has our queue, but the file is its parent's.
+        # A forked child has a copy of our queue, but the file belongs to its parent.
         if os.getpid() == self._process and not self._closed:
             self._queue.append(entry)
 
     # ------------------------------------------------------------ writing
 
     def start(self) -> None:
-        """Flush each second from now on, in a thread that may wait for the disk."""
+        """Flushes every second from now on, in a thread that may wait for the disk."""
         threading.Thread(target=self._write_each_second, name="stall-writer", daemon=True).start()
 
     def _write_each_second(self) -> None:
@@ -115,7 +115,7 @@ class Recorder:
             time.sleep(FLUSH_PAUSE_S)
 
     def flush(self, urgent: bool = False) -> None:
-        """Write what is queued. `urgent`: there may be no later, so do not put it off."""
+        """Writes what is queued. `urgent`: it may be the last chance, so it is not put off."""
         if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_FOR_WRITER_S):
             return
         try:
@@ -133,13 +133,13 @@ class Recorder:
             self._swallow(error)
 
     def end(self, reason: str) -> None:
-        """The end record; its absence means that the process was killed. What is recorded after it
-        says that the process goes on, if only with its exit handlers."""
+        """Writes the end record; its absence means that the process was killed. Records after it
+        mean that the process continues, if only with its exit handlers."""
         self.record(EndRecord(reason=reason))
         self.flush(urgent=True)
 
     def close(self, reason: str) -> None:
-        """With the end record."""
+        """Writes the end record, and closes the file."""
         self.record(EndRecord(reason=reason))
         if os.getpid() != self._process or not self._writing.acquire(timeout=WAIT_AT_THE_END_S):
             return
@@ -156,7 +156,7 @@ class Recorder:
             self._writing.release()
 
     def last_word(self, reason: str) -> Callable[[], object]:
-        """The end record, to be written when hardly anything of Python is left: made beforehand."""
+        """Prepares the end record, to be written when hardly anything is left of Python."""
         now_ns = time.time_ns()
         text = to_json(EndRecord(reason=reason), now_ns)
         data = encoded([Text(now_ns, self._step, Tag.RECORD + EndRecord.kind, text)])
@@ -185,7 +185,7 @@ class Recorder:
         return taken
 
     def _next_file(self) -> GrowingEventFile:
-        # The same name until it works, or a full disk would gather empty files.
+        # The name stays the same until it works, or a full disk would collect empty files.
         file = self._open_file(self.logdir, self.file_name)
         try:
             file.append(file_header(), False)
@@ -211,7 +211,7 @@ class Recorder:
     def _recovered(self, error: str) -> None:
         self.broken = None
         seconds = time.monotonic() - self._broken_since
-        text = f"for {seconds:.0f} s nothing could be written, and some of it is lost: {error}"
+        text = f"for {seconds:.0f} s, nothing could be written, and some records are lost: {error}"
         self.note("warning", text)
 
     def _swallow(self, error: Exception) -> None:

@@ -4,11 +4,11 @@ Python runs signal handlers in the main thread, between two bytecodes. A thread 
 TensorFlow never gets there. But the C half of every Python handler writes the signal's number to
 the wakeup descriptor at once, and a thread of ours reads the other end.
 
-With a handler of ours in place SIGTERM no longer ends the process, so that thread must; and if C
-code lets no Python run, the kernel does (_deadline.c). What was
-there before us keeps its say: a handler of the user's is called as before, and where something
-native listens we step aside. A handler that comes later must not take ours for one of the
-program's own, and leave it to us to end the process: where there was none, it is told so.
+With our handler in place, SIGTERM no longer ends the process, so our thread must; and if C code
+lets no Python run, the kernel does (_deadline.c). What was there before us keeps working: a handler
+of the user's is called as before, and if native code listens, we step aside. A handler that is
+installed later must not mistake ours for the program's own and leave it to us to end the process:
+if the program had none, `signal.getsignal` and `signal.signal` say so.
 """
 
 from __future__ import annotations
@@ -37,48 +37,49 @@ except ImportError:  # no compiler, or no Linux
 logger = logging.getLogger("stall")
 
 HEARD = (signal.SIGTERM, signal.SIGINT)
-STOP = 0  # in the pipe: no more signals are wanted
-SETTLE = 255  # somebody wants to know that all before it were told
-SAME_SIGNAL_S = 2.0  # both halves of our handler report the same one
+STOP = 0  # written to the pipe: stop listening
+SETTLE = 255  # written to the pipe: say when all signals before it have been reported
+SAME_SIGNAL_S = 2.0  # both halves of our handler report the same signal
 HEARD_WITHIN_S = 5.0  # by our thread: otherwise no Python runs anymore, and the process ends
 ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minute
-WAIT_FOR_EVIDENCE_S = 3.0  # before a handler of the user's may end the process
+WAIT_FOR_EVIDENCE_S = 3.0  # before the user's own handler may end the process
 
 ONLY_MAIN_THREAD = (
     "the capture was not started in the main thread, so it cannot hear SIGTERM: a run that is "
-    "terminated leaves only what was recorded until then"
+    "terminated leaves only what had been recorded by then"
 )
 NATIVE_HANDLER = (
-    "a native library handles SIGTERM (TensorFlow's preemption notifier does): the capture leaves "
-    "it alone and writes no final dump on SIGTERM"
+    "a native library handles SIGTERM, as TensorFlow's preemption notifier does: the capture does "
+    "not interfere with it, and writes no final dump on SIGTERM"
 )
 WAKEUP_TAKEN = (
-    "another library (asyncio does) listens to signals: SIGTERM leaves a dump only if the main "
+    "another library listens to signals, as asyncio does: SIGTERM leaves a dump only if the main "
     "thread is running Python code at that time"
 )
 
-# As they are without our stand-ins.
+# Python's own functions, without our replacements.
 _set_signal: Callable[..., Any] = signal.signal
 _get_signal: Callable[..., Any] = signal.getsignal
-# Never closed, since somebody may have kept the number of one to set it again; but used again.
+# They are never closed, since somebody may have kept the number of one to set it again; but they
+# are reused.
 _free_pipes: list[tuple[int, int]] = []
 
 
 class SignalListener:
-    """`heard(signal, ends)`: in a thread of ours; if `ends`, the process dies when it returns."""
+    """Calls `heard(signal, ends)` in our thread; if `ends`, the process dies when it returns."""
 
     def __init__(self, heard: Callable[[int, bool], None]) -> None:
         self._heard = heard
         self._previous: Callable[[int, FrameType | None], object] | int | None = None
         self._installed = False
-        self._address = 0  # of Python's own C handler: whether it is still in place
+        self._address = 0  # of Python's C handler, to see whether it is still in place
         self._reader = self._writer = -1
         self._evidence = threading.Event()
         self._settled = threading.Event()
         self._thread = threading.Thread(target=self._listen, name="stall-signals", daemon=True)
 
     def install(self) -> str | None:
-        """What keeps it from hearing everything, in words for a note."""
+        """Returns what keeps it from hearing everything, in words for a note; None if nothing."""
         if os.name != "posix":
             return None
         if threading.current_thread() is not threading.main_thread():
@@ -105,7 +106,7 @@ class SignalListener:
         return WAKEUP_TAKEN if other != -1 else None
 
     def remove(self) -> None:
-        """Put back what was there, unless it has been replaced since."""
+        """Puts back what was there, unless ours has been replaced since."""
         if not self._installed or threading.current_thread() is not threading.main_thread():
             return
         self._installed = False
@@ -120,14 +121,14 @@ class SignalListener:
             self._tell(STOP)
 
     def settle(self, within_s: float) -> None:
-        """Wait until all signals that have come so far were told."""
+        """Waits until all signals that have arrived so far are reported."""
         if self._installed and self._thread.is_alive():
             self._settled.clear()
             self._tell(SETTLE)
             self._settled.wait(within_s)
 
     def _is_ours(self) -> bool:
-        # Native code that took the signal over is not known to Python.
+        # Python does not know whether native code has taken over the signal.
         in_place = _handler_address(signal.SIGTERM) == self._address
         return in_place and _get_signal(signal.SIGTERM) == self._handle
 
@@ -141,8 +142,8 @@ class SignalListener:
         return self._previous if handler == self._handle else handler
 
     def _handle(self, number: int, frame: FrameType | None) -> None:
-        """In the main thread, when it next runs Python code."""
-        self._tell(number)  # the wakeup descriptor may be another library's by now
+        """Called in the main thread, when it next runs Python code."""
+        self._tell(number)  # the wakeup descriptor may belong to another library by now
         if callable(self._previous):
             self._evidence.wait(WAIT_FOR_EVIDENCE_S)
             self._previous(number, frame)
@@ -150,7 +151,7 @@ class SignalListener:
             _die_of(number)
 
     def _tell(self, number: int) -> None:
-        with suppress(OSError):  # full: there are signals enough in it
+        with suppress(OSError):  # the pipe is full: there are enough signals in it
             os.write(self._writer, bytes((number,)))
 
     # ------------------------------------------------------------ our thread
@@ -167,7 +168,7 @@ class SignalListener:
                 since_s = time.monotonic() - last.get(number, -SAME_SIGNAL_S)
                 if number in HEARD and since_s >= SAME_SIGNAL_S:
                     self._report(number)
-                    last[number] = time.monotonic()  # its other half has waited meanwhile
+                    last[number] = time.monotonic()  # the other half may have waited until now
 
     def _report(self, number: int) -> None:
         ends = number == signal.SIGTERM and self._previous is signal.SIG_DFL and self._is_ours()
@@ -184,7 +185,7 @@ class SignalListener:
                 _die_of(number)
 
 
-# It waits on the main thread while the evidence is written, which is not what training was doing.
+# It makes the main thread wait while the evidence is written, which is not what training was doing.
 thread_stacks.HIDDEN.add(SignalListener._handle.__code__)
 
 
@@ -192,7 +193,7 @@ _installed: weakref.WeakSet[SignalListener] = weakref.WeakSet()
 
 
 def _remove_in_child() -> None:
-    """Of a fork: the handlers are the parent's, and so are the pipes."""
+    """After a fork: the handlers and the pipes belong to the parent."""
     _free_pipes.clear()
     if _deadline is not None:
         _deadline.forget()
@@ -216,7 +217,7 @@ def _replace_functions(set_signal: Callable[..., Any], get_signal: Callable[...,
 
 
 def _handler_address(number: int) -> int:
-    """Of the C function that handles a signal; 0 is the default action.
+    """The address of the C function that handles a signal; 0 is the default action.
 
     `struct sigaction` begins with it in glibc, musl and macOS, and is far smaller than the buffer.
     """
@@ -226,6 +227,7 @@ def _handler_address(number: int) -> int:
 
 
 def _die_of(number: int) -> None:
-    """As without us: `signal.signal` would only work in the main thread."""
+    """Ends the process as it would end without us. Not with `signal.signal`, which works only in
+    the main thread."""
     ctypes.CDLL(None).signal(number, None)
     os.kill(os.getpid(), number)

@@ -13,22 +13,22 @@ import threading
 from collections.abc import Iterable
 from pathlib import Path
 
-MEMORY = Path("/proc/self/mem")  # a wrong address is an error here, not a crash
+MEMORY = Path("/proc/self/mem")  # here, a wrong address is an error, not a crash
 SEARCHED_BYTES = 2048
-LEAST_KNOWN = 2  # threads that agree on the place
+LEAST_KNOWN = 2  # threads that must agree on the offset
 
-_place: int | None = None  # in the record; -1: there is none
+_place: int | None = None  # the offset in the record; -1 if there is none
 
 
 def numbers_of(idents: Iterable[int]) -> dict[int, str]:
-    """By ident, as /proc writes them; without those that are not known."""
+    """The known numbers by ident, as /proc writes them."""
     known = {t.ident: t.native_id for t in threading.enumerate() if t.ident and t.native_id}
     found = {ident: str(known[ident]) for ident in idents if ident in known}
     try:
         with MEMORY.open("rb", buffering=0) as memory:
             place = _found_place(memory.fileno(), known)
-            # Of threads known to Python too: one that TensorFlow started may have ended, and
-            # another have got its ident.
+            # Also for threads that Python knows: one that TensorFlow started may have ended, and
+            # another may have gotten its ident.
             read = {i: _number(memory.fileno(), i, place) for i in idents} if place >= 0 else {}
     except OSError:
         return found
@@ -50,7 +50,7 @@ def _places(memory: int, ident: int, number: int) -> set[int]:
 
 
 def _number(memory: int, ident: int, place: int) -> int:
-    """0 where the thread has ended, and its record is gone."""
+    """0 if the thread has ended, and its record is gone."""
     try:
         number: int = struct.unpack("I", os.pread(memory, 4, ident + place))[0]
     except (OSError, struct.error):

@@ -1,4 +1,4 @@
-"""What the threads of a process are doing: Python's stacks of this one, and the kernel's view."""
+"""What the threads of a process are doing: Python stacks of this process, and the kernel's view."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from tb_stall_plugin.capture.process.locks import Locks, locks_by_thread
 from tb_stall_plugin.capture.process.loops import loop_of
 from tb_stall_plugin.capture.process.thread_numbers import numbers_of
 
-OWN_THREADS = "stall-"  # names of the capture's threads begin so; they are of no interest
+OWN_THREADS = "stall-"  # names of the capture's threads begin like this; they are of no interest
 MOST_FRAMES = 40
-OUTERMOST_FRAMES = 10  # of those: they tell whose call it was, the innermost where it is
-MOST_KEPT = 6  # of those between
+OUTERMOST_FRAMES = 10  # of those: they show who called, and the innermost show where it is
+MOST_KEPT = 6  # of those in between
 BUILDS_GRAPHS = ("func_graph_from_py_func", "_py_while_stmt", "_py_for_stmt")
 MOST_THREADS = 100  # in different places
 CUT = "…"
 IMPORTS = "<frozen importlib"
-# Functions that interrupt a thread: what they call is not its own.
+# Our functions that interrupt a thread: what they call is not the thread's own work.
 HIDDEN: set[CodeType] = {with_current_stacks.__code__}
 
 
@@ -41,7 +41,8 @@ def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
     numbers, locks = numbers_of(stacks), locks_by_thread(stacks)
     found = []
     for ident, stack in stacks.items():
-        # A thread that TensorFlow started, for a py_function say, is not among the known ones.
+        # A thread that TensorFlow started, for example for a py_function, is not among the known
+        # ones.
         thread = known.get(ident)
         if thread is not None and thread.name.startswith(OWN_THREADS):
             continue
@@ -58,7 +59,7 @@ def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
 
 
 def grouped(threads: Iterable[ThreadStack]) -> tuple[ThreadStack, ...]:
-    """Threads in the same place are one entry; the main thread comes first."""
+    """Puts threads in the same place into one entry; the main thread comes first."""
     found: dict[tuple[object, ...], ThreadStack] = {}
     for seen in threads:
         place = seen.main, seen.frames, seen.wait, seen.on, seen.waits_for, seen.holds
@@ -68,7 +69,7 @@ def grouped(threads: Iterable[ThreadStack]) -> tuple[ThreadStack, ...]:
 
 
 def seen_by_kernel(thread: ThreadStack, number: str | None, process: Path = PROCESS) -> ThreadStack:
-    """With what it waits in, and how long it ran."""
+    """Adds what it waits in, and how long it ran."""
     if number is None:
         return thread
     wait, (ran_ns, turns) = wait_of(number, process), run_time(number, process) or (None, None)
@@ -90,7 +91,7 @@ def _sum(one: int | None, other: int | None) -> int | None:
 
 
 def _loop_of_user(stack: Sequence[FrameType]) -> Loop | None:
-    """Of the innermost function of the user's own; or, further out, one that does not end."""
+    """The loop in the user's innermost function or, further out, one that does not end."""
     loops = [loop_of(frame) for frame in stack if _is_users(frame.f_code)]
     endless = (loop for loop in loops if loop is not None and loop.has_no_end)
     return next(endless, loops[0] if loops else None)
@@ -101,7 +102,7 @@ def _is_users(code: CodeType) -> bool:
 
 
 def main_rests() -> bool:
-    """It waits for its user, as a notebook does, or serves; not for anything of its own."""
+    """Whether the main thread waits for its user, as in a notebook, or serves requests."""
     return with_current_stacks(_rests_in)
 
 
@@ -117,7 +118,7 @@ def _rests_in(stacks: Mapping[int, list[FrameType]]) -> bool:
 
 
 def main_imports() -> bool:
-    """Whether it is importing a module."""
+    """Whether the main thread is importing a module."""
     return with_current_stacks(_imports_in)
 
 
@@ -127,13 +128,13 @@ def _imports_in(stacks: Mapping[int, list[FrameType]]) -> bool:
 
 
 def own_run_time_s() -> float:
-    """That the capture's own threads have been on a core."""
+    """How long the capture's own threads have been on a core."""
     ours = [str(t.native_id) for t in threading.enumerate() if t.name.startswith(OWN_THREADS)]
     return sum(ran[0] for number in ours if (ran := run_time(number)) is not None) / NS_PER_S
 
 
 def frames_of(stack: Sequence[FrameType]) -> tuple[str, ...]:
-    """Of a running thread, innermost first."""
+    """The frames of a running thread, innermost first."""
     lines: list[str] = []
     for frame in stack:
         if frame.f_code in HIDDEN:
@@ -144,7 +145,7 @@ def frames_of(stack: Sequence[FrameType]) -> tuple[str, ...]:
 
 
 def _line_as_written(code: CodeType, line: int) -> str:
-    """Code that AutoGraph made is told as the user's line that it was made from."""
+    """For code that AutoGraph generated, the user's line that it was generated from."""
     written = users_line(code, line) if GENERATED in code.co_filename else None
     return written or line_of(code, line)
 
@@ -174,7 +175,8 @@ def cut(lines: list[str]) -> tuple[str, ...]:
 
 
 def _tells_whose_call_it_is(line: str) -> bool:
-    """The user's own code, however deep below it a library is, and the building of a graph."""
+    """Whether it is the user's own code, which may be far out from where a library waits, or the
+    building of a graph."""
     frame = frame_of(line)
     return frame is not None and (frame.is_users or frame.name in BUILDS_GRAPHS)
 
@@ -187,8 +189,8 @@ def native_threads() -> tuple[NativeThreads, ...]:
 def threads_in_kernel(
     process: Path, python: Container[str], left_out: Container[str] = ()
 ) -> tuple[NativeThreads, ...]:
-    """Threads by name, kernel state and call they wait in; nothing where there is no /proc.
-    `python`: the numbers of those that run Python."""
+    """Threads by name, kernel state and call they wait in; empty if there is no /proc.
+    `python`: the numbers of the threads that run Python."""
     try:
         tasks = os.listdir(process / "task")  # noqa: PTH208 (names are all that is wanted)
     except OSError:

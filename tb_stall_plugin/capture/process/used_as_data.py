@@ -1,8 +1,8 @@
-"""Whether what a script waits for becomes data of its training, according to its source.
+"""Whether what a script waits for becomes training data, according to its source.
 
 Before `fit`, a script does all kinds of things: it asks a question, loads weights, prepares its
-data. What the line that does not end would have given a name to, or filled, is followed to calls
-that take data.
+data. The variables that the unfinished line would assign or fill are followed to calls that take
+data.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import lru_cache
 
-# Of Keras and TensorFlow: whatever these are given is data.
+# Functions of Keras and TensorFlow whose arguments are data.
 TAKES_DATA = frozenset(
     {"fit", "evaluate", "predict", "adapt", "train_on_batch", "test_on_batch", "predict_on_batch",
      "from_tensor_slices", "from_tensors", "from_generator", "from_list"}
 )  # fmt: skip
-DEEPEST = 4  # calls of the script's own functions with such values
+DEEPEST = 4  # how many calls of the script's own functions are followed into each other
 MOST_FILES = 16
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -26,7 +26,7 @@ Scope = ast.Module | Function
 
 
 def becomes_data(lines: Iterable[tuple[str, int]]) -> bool:
-    """`lines`: files and lines of the script that a thread is at, outermost first."""
+    """`lines`: the files and lines of the script that a thread is in, outermost first."""
     with suppress(SyntaxError, ValueError, RecursionError):
         return any(_goes_into_training(path, line) for path, line in lines)
     return False
@@ -74,7 +74,7 @@ def _covers(statement: ast.stmt, line: int) -> bool:
 
 
 def _made_by(statement: ast.stmt) -> set[str]:
-    """Names that it gives a value to, and things that it calls methods of, which may fill them."""
+    """The names that it assigns, and the objects whose methods it calls, which may fill them."""
     targets: list[ast.AST] = []
     if isinstance(statement, ast.Assign):
         targets += statement.targets
@@ -93,7 +93,7 @@ def _names(node: ast.AST) -> set[str]:
 
 
 def _takes_data(node: ast.AST) -> bool:
-    """A call of the library's with what is made right there."""
+    """Whether the line itself passes something to a call that takes data."""
     return any(
         isinstance(each, ast.Call) and _called(each) in TAKES_DATA and (each.args or each.keywords)
         for each in ast.walk(node)
@@ -103,7 +103,8 @@ def _takes_data(node: ast.AST) -> bool:
 def _flows(
     scope: Scope, names: set[str], after: int, functions: dict[str, Function], deepest: int
 ) -> bool:
-    """Whether one of these values, or what is made of it, is given to such a call."""
+    """Whether one of these values, or something made from it, is passed to a call that takes
+    data."""
     known = set(names)
     while known:
         before = len(known)
@@ -121,14 +122,14 @@ def _flows(
             if isinstance(node, ast.stmt) and node.lineno >= after and _read_by(node) & known:
                 known |= _made_by(node)
             if isinstance(node, Function) and _names(node) & known:
-                known.add(node.name)  # it uses what is outside of it
+                known.add(node.name)  # a function that uses such a value from outside
         if len(known) == before:
             return False
     return False
 
 
 def _own(scope: Scope) -> Iterable[ast.AST]:
-    """Without what is inside of its functions."""
+    """All nodes, except for those inside of its functions and classes."""
     waiting: list[ast.AST] = list(scope.body)
     while waiting:
         node = waiting.pop(0)
@@ -154,14 +155,14 @@ def _called(call: ast.Call) -> str:
 
 
 def _is_traced(call: ast.Call, functions: dict[str, Function]) -> bool:
-    """A step of the script's own, which becomes a graph."""
+    """Whether it calls the script's own step, which becomes a graph."""
     function = functions.get(_called(call))
     decorators = function.decorator_list if function is not None else []
     return any("function" in ast.unparse(each).split("(")[0] for each in decorators)
 
 
 def _parameters(function: Function, call: ast.Call, known: set[str]) -> set[str]:
-    """That get one of these values; a method's first one is itself."""
+    """The parameters that get one of these values; `self` does not count."""
     names = [each.arg for each in (*function.args.posonlyargs, *function.args.args)]
     names = names[1:] if names[:1] == ["self"] else names
     by_place = {

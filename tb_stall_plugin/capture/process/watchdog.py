@@ -18,14 +18,14 @@ from tb_stall_plugin.capture.process.witness import Witness
 logger = logging.getLogger("stall")
 
 TICK_S = 1.0
-QUIET_S = 5.0  # nothing finished for so long: from now on beats show where it stands
+QUIET_S = 5.0  # after this long without a sign of life, beats show where it stands
 PAUSE_AFTER_FAILURE_S = 60.0
 WATCH_LOOPS_S = 3.0
 A_DAY_S = 86_400.0
 
-# What is written must not grow with the time forever: a hang may last over the weekend.
+# The file must not keep growing at the same rate: a hang may last all weekend.
 SAMPLED_EACH_SECOND_S = 3600.0  # after an hour, samples become rarer
-BEATS_EACH_SECOND = 60  # after so many, or so many seconds into a hang, beats become rarer
+BEATS_EACH_SECOND = 60  # after this many, or this many seconds into a hang, beats become rarer
 
 
 class Watchdog:
@@ -50,20 +50,20 @@ class Watchdog:
         self._modules = len(sys.modules)
         self._beats = 0
         self._next_beat_s = self._began_s
-        self._hang_ns = -1  # the last sign of life before the hang that is being watched
+        self._hang_ns = -1  # time of the last sign of life before the hang that is being watched
         self._still_there: Callable[[], None] = _nothing
         self._dump_after_s = 0.0  # how long that hang must last for the next dump
 
     def start(self) -> None:
         threading.Thread(target=self._run, name="stall-watchdog", daemon=True).start()
-        # Not left to the thread: native code may hold the interpreter before it gets its turn.
+        # Done here: native code may hold the interpreter before the thread gets its turn.
         self._held.put_off(self._witness.limit_s() - self._pulse.idle_s(), self._witness.look())
 
     def stop(self) -> None:
         self._stopped.set()
 
     def exit_begins(self, still_there: Callable[[], None]) -> None:
-        """Other exit handlers may hang. `still_there` is called when they take a long time."""
+        """Other exit handlers may hang. `still_there` is called if they take a long time."""
         self._still_there = still_there
         self._pulse.begin(TrainingPhase.EXIT)
 
@@ -78,7 +78,8 @@ class Watchdog:
             self._stopped.wait(TICK_S)
 
     def look(self) -> None:
-        """Once a second. Nothing in here waits, for a disk say: late means that no Python runs."""
+        """Called once a second. Nothing in here may wait, for a disk for example: if the watchdog
+        is late, that must mean that no Python runs."""
         now_s = self._clock_s()
         if self._pulse.phase == TrainingPhase.EXIT and self._pulse.idle_s() < QUIET_S:
             return
@@ -91,7 +92,7 @@ class Watchdog:
         if held is not None:
             self._witness.recorder.record(held)
         idle_s = self._pulse.idle_s()
-        if idle_s >= TICK_S and self._pulse.was_left():  # soon: until then its model is kept
+        if idle_s >= TICK_S and self._pulse.was_left():  # early: until then, its model is kept
             return
         if idle_s >= QUIET_S and self._nothing_is_expected():
             self._held.put_off(A_DAY_S)
@@ -106,8 +107,8 @@ class Watchdog:
         self._held.put_off(self._dump_after_s - idle_s, self._witness.look())
 
     def _hear_of_imports(self) -> None:
-        """Before training, modules that come are signs of life: on a busy machine they take longer
-        than a step may. Not after a dump: that makes us import some ourselves."""
+        """Before training, newly imported modules are signs of life: on a busy machine, imports
+        take longer than a step may. Not after a dump, for which we import some ourselves."""
         modules, self._modules = self._modules, len(sys.modules)
         is_new = self._modules != modules and self._dump_after_s <= self._witness.limit_s()
         if is_new and self._pulse.phase == TrainingPhase.STARTUP and thread_stacks.main_imports():
@@ -122,7 +123,7 @@ class Watchdog:
             self._hang_ns = self._pulse.last_sign_ns
             self._dump_after_s = self._witness.limit_s()
         if idle_s >= self._dump_after_s:
-            # Twice as long each time: a hang over night leaves few of these large records.
+            # Twice as long each time: an overnight hang leaves only a few of these large records.
             self._dump_after_s *= 2
             self._witness.dump(StopReason.NO_STEP)
             self._look_at_work()
@@ -131,7 +132,7 @@ class Watchdog:
                 self._save_profile()
 
     def _look_at_work(self) -> None:
-        """In a thread of its own, for the same reason."""
+        """In its own thread: it may wait for the very thing that hangs."""
         is_free = self._looking is None or not self._looking.is_alive()
         if is_free and _is_imported("tensorflow"):
             self._looking = threading.Thread(
@@ -150,7 +151,7 @@ class Watchdog:
             self._looping.start()
 
     def _save_profile(self) -> None:
-        """In a thread of its own: it may wait for the very thing that hangs."""
+        """In its own thread, for the same reason."""
         if self._saving is None or not self._saving.is_alive():
             self._saving = threading.Thread(
                 target=self._on_hang, name="stall-save-profile", daemon=True
@@ -159,11 +160,11 @@ class Watchdog:
 
 
 def _nothing() -> None:
-    """What is done when a process that does not exit is seen."""
+    """The default for what is done when a process does not exit."""
 
 
 def _is_imported(name: str) -> bool:
-    """To its end: an import may be what hangs."""
+    """Whether its import has ended: an import may be what hangs."""
     module = sys.modules.get(name)
     return module is not None and not getattr(module.__spec__, "_initializing", False)
 

@@ -32,11 +32,12 @@ class Witness:
         self._last_sample: dict[str, float] = {}
 
     def limit_s(self) -> float:
-        """How long nothing may finish, as set by the user or else as learned."""
+        """How long training may go without a sign of life, as the user set it, or else as
+        learned."""
         return self.pulse.limit_s() if self.hang_after_s is None else self.hang_after_s
 
     def sample(self) -> None:
-        """The host's figures that have changed."""
+        """Records the host's figures that have changed."""
         sample = self._host.sample()
         changed = {
             Tag.HOST + name: value

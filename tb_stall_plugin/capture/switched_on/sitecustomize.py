@@ -14,7 +14,7 @@ def _switch_on() -> None:
         from tb_stall_plugin.capture import imports  # noqa: PLC0415
 
         imports.watch_imports()
-    except Exception as error:  # another environment, say: the program runs without a capture
+    except Exception as error:  # such as a different environment: the program runs uncaptured
         print(f"stall: no capture in {sys.executable}: {error}", file=sys.stderr)
 
 

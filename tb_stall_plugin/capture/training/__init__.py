@@ -1,1 +1,1 @@
-"""What runs inside the training, with TensorFlow."""
+"""The part of the capture that works inside the training, with TensorFlow."""

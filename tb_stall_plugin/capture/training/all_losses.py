@@ -1,7 +1,7 @@
-"""The losses of all steps, although only a few steps are looked at.
+"""The losses of all steps, although only a few steps are measured.
 
-In a compiled step four small ops put the loss into a ring; outside, losses are kept as they are.
-Neither waits for a step: they are read when a measured step is waited for anyway.
+In a compiled step, four small ops put the loss into a ring buffer; outside, losses are kept as they
+are. Neither waits for a step: losses are read when a measured step is waited for anyway.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tensorflow as tf
 from stall_analyzer.captures.capture_format import Tag
 
 raw = tf.raw_ops
-# Between two looks there are hundreds of fast steps, rarely thousands. Copying 16 kB takes no time.
+# Between two looks, there are hundreds of fast steps, rarely thousands. Copying 16 kB is quick.
 ROOM = 4096
 
 
@@ -30,7 +30,8 @@ class LossRing:
         self._read = 0
 
     def put(self, loss: Any) -> None:
-        """Inside of the step. One that finds no batch any more has no loss, and does not count."""
+        """Called inside the step. A step that finds no more batches has no loss, and is not
+        counted."""
         self._is_used = True
         with tf.control_dependencies([loss]):
             one = tf.constant(1, tf.int64)
@@ -40,7 +41,7 @@ class LossRing:
         raw.ResourceScatterUpdate(resource=self._ring.handle, indices=place, updates=loss)
 
     def taken(self) -> list[float]:
-        """Those since the last time, as far as there was room for them."""
+        """The losses since the last call, as far as there was room for them."""
         if not self._is_used:
             return []
         count = int(raw.ReadVariableOp(resource=self._count.handle, dtype=tf.int64).numpy())
@@ -65,13 +66,14 @@ class KeptLosses:
         self._kept.append(loss)
 
     def taken(self) -> list[float]:
-        """Those since the last time."""
+        """The losses since the last call."""
         kept, self._kept = self._kept, []
         return [float(loss) for loss in kept]
 
 
 def told(losses: Sequence[float]) -> dict[str, float]:
-    """Scalars by tag: of the step that has just ended, and of all those since the last look."""
+    """Scalars by tag, about the step that has just ended, and about all steps since the last
+    look."""
     if not losses:
         return {}
     values = {Tag.LOSS: losses[-1]}
@@ -87,6 +89,6 @@ def told(losses: Sequence[float]) -> dict[str, float]:
 
 
 def first_not_finite(losses: Sequence[float]) -> int | None:
-    """How many steps before the last one it was."""
+    """How many steps before the last one the first such loss was; None if all are finite."""
     bad = [n for n, loss in enumerate(losses) if not math.isfinite(loss)]
     return len(losses) - 1 - bad[0] if bad else None

@@ -1,4 +1,4 @@
-"""What a sample of a batch is reduced to: the few numbers that are stored, and nothing else."""
+"""Reduces a sample of a batch to a few numbers. Nothing else of it is stored."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from tb_stall_plugin.capture.training.batch_sample import (
     Rows,
 )
 
-MOST_SYMBOLS = 4096  # of which the shares are kept
-SAME = 1e-6  # of a value: what float32 cannot tell apart from it
+MOST_SYMBOLS = 4096  # classes whose shares are kept
+SAME = 1e-6  # relative difference that float32 cannot show
 SUMS_TO_ONE = 1e-3
 
 Doubles = npt.NDArray[np.float64]
 
 
 class BatchNumbers:
-    """Of one fit: the numbers of each batch that is looked at, and what all labels come to."""
+    """For one fit: numbers about each batch that is looked at, and about all labels so far."""
 
     def __init__(self) -> None:
         self._labels = LabelTally()
@@ -56,15 +56,14 @@ class LabelTally:
     """Labels of all batches that were looked at: what would a constant answer cost?"""
 
     def __init__(self) -> None:
-        self._symbols: dict[float, float] = {}  # weights by class
-        self._seen = 0  # labels
+        self._symbols: dict[float, float] = {}  # sums of weights by class
+        self._seen = 0  # number of labels
         self._weight = 0.0
         self._columns: Doubles = np.zeros((3, 0))  # sums of weights, of values, of their squares
         self._within = 0.0  # sum of the variances within batches, without weights
         self._batches = 0
-        self._means: Doubles = np.zeros(
-            (2, 0)
-        )  # sums over batches, of their means and mean squares
+        # Sums of the means and of the mean squares of batches.
+        self._means: Doubles = np.zeros((2, 0))
 
     def add(self, labels: Part, outputs: Part | None, weights: Part | None) -> dict[str, float]:
         rows = labels.sample.astype(np.float64)
@@ -125,8 +124,8 @@ class LabelTally:
         return float(np.mean(each))
 
     def _share_within(self, rows: Doubles) -> float:
-        """Of the variance of all labels, how much there is within single batches. About 1 where
-        batches are drawn at random, 0 where each holds labels of one kind."""
+        """How much of the variance of all labels is within single batches. About 1 if batches are
+        drawn at random, 0 if each batch has labels of one kind."""
         count = len(rows)
         if count > 1:
             means = np.stack([rows.mean(axis=0), (rows**2).mean(axis=0)])
@@ -141,7 +140,7 @@ class LabelTally:
 
 
 def _symbols(labels: Part, outputs: Part | None) -> Doubles | None:
-    """The class of each label; None where they are amounts, or shares of columns of their own."""
+    """The class of each label; None if labels are quantities, or if columns are independent."""
     rows = labels.sample.astype(np.float64)
     if outputs is None or outputs.last < 2:
         return None
@@ -160,7 +159,7 @@ def _weight_of_rows(weights: Part | None, count: int) -> Doubles:
 
 
 def _range_of(name: str, samples: Sequence[Rows]) -> dict[str, float]:
-    """Of all elements: share that is not a number, smallest, largest, mean, deviation."""
+    """For all elements: the share that is not finite, the smallest, the largest, the deviation."""
     flat = np.concatenate([sample.ravel() for sample in samples]).astype(np.float64)
     finite = flat[np.isfinite(flat)]
     values = {name + BatchNumber.NOT_FINITE: 1 - len(finite) / max(len(flat), 1)}
@@ -172,7 +171,7 @@ def _range_of(name: str, samples: Sequence[Rows]) -> dict[str, float]:
 
 
 def _constant(samples: Sequence[Rows]) -> float:
-    """Share of the columns that are the same in all rows. 0 where there is but one row."""
+    """The share of columns that are the same in all rows. 0 if there is only one row."""
     if any(len(sample) < 2 for sample in samples):
         return 0.0
     columns = [np.ptp(sample, axis=0) <= SAME * np.abs(sample).max(axis=0) for sample in samples]
@@ -180,8 +179,8 @@ def _constant(samples: Sequence[Rows]) -> float:
 
 
 def _broadcast(labels: Part, outputs: Part) -> dict[str, float]:
-    """Where one has a column that the other has not: losses of both, row by row and each with
-    each. Which of them the program computes, its loss tells."""
+    """If the shapes are (n,) and (n, 1): losses computed row by row, and losses of each row with
+    each. The program's own loss shows which of them it computes."""
     if {labels.rank, outputs.rank} != {1, 2} or {labels.columns, outputs.columns} != {1}:
         return {}
     y, p = labels.sample[:, 0].astype(np.float64), outputs.sample[:, 0].astype(np.float64)

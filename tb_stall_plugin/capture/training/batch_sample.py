@@ -1,7 +1,7 @@
-"""A sample of a batch: few rows and few columns of inputs, labels and outputs, as one vector.
+"""A sample of a batch: a few rows and columns of inputs, labels and outputs, as one vector.
 
-It is taken by ops, inside the step or eagerly, and read outside, where `batch_numbers` makes a
-few numbers of it. The sample itself is never stored.
+It is taken by ops, inside the step or eagerly, and read outside, where `batch_numbers` reduces it
+to a few numbers. The sample itself is never stored.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import tensorflow as tf
 
 raw = tf.raw_ops
 ROWS = 64
-ROWS_OF_NUMBERS = 256  # where each row is one number
+ROWS_OF_NUMBERS = 256  # if each row is a single number
 COLUMNS = 256
 MOST_INPUTS = 4
 INPUTS, LABELS, OUTPUTS, WEIGHTS = range(4)  # the role of a part
@@ -26,7 +26,7 @@ Rows = npt.NDArray[np.float32]
 
 
 class Batch(NamedTuple):
-    """What a loss is computed from, as the caller has it; None where there is none."""
+    """What a loss is computed from, as the caller has it; None for what is missing."""
 
     x: Any = None
     y: Any = None
@@ -35,13 +35,13 @@ class Batch(NamedTuple):
 
 
 class Part(NamedTuple):
-    """One tensor of a batch: its sample, and what the whole of it was like."""
+    """One tensor of a batch: its sample, and the shape of the whole."""
 
     role: int
     rank: int
     last: int  # length of the last axis
-    rows: int  # of the batch
-    columns: int  # of a row, flat
+    rows: int  # in the batch
+    columns: int  # in a flattened row
     sample: Rows
 
 
@@ -58,8 +58,8 @@ class _Head(NamedTuple):
 
 
 def tensors_of(batch: Batch, usable: Any) -> list[tuple[int, Any]]:
-    """Those that can be looked at, with their roles. Of several labels or outputs it is not known
-    which belong together."""
+    """The tensors that can be looked at, with their roles. If there are several labels or outputs,
+    they are left out: it is not known which belong together."""
     inputs = [x for x in tf.nest.flatten(batch.x) if usable(x)][:MOST_INPUTS]
     found = [(INPUTS, x) for x in inputs]
     for role, given in ((LABELS, batch.y), (OUTPUTS, batch.y_pred), (WEIGHTS, batch.sample_weight)):
@@ -70,7 +70,7 @@ def tensors_of(batch: Batch, usable: Any) -> list[tuple[int, Any]]:
 
 
 def is_numeric(tensor: Any) -> bool:
-    """Dense, with rows, and of numbers."""
+    """Whether it is dense, has rows, and consists of numbers."""
     if not isinstance(tensor, (tf.Tensor, np.ndarray)):
         return False
     kind = tf.as_dtype(tensor.dtype)
@@ -79,7 +79,7 @@ def is_numeric(tensor: Any) -> bool:
 
 
 class RowsOf(NamedTuple):
-    """What is known of a tensor when a step is traced."""
+    """What is known about a tensor when a step is traced."""
 
     role: int
     rank: int
@@ -88,7 +88,7 @@ class RowsOf(NamedTuple):
 
 
 def rows_of(role: int, tensor: Any) -> RowsOf | None:
-    """None where its rows have no known length."""
+    """None if the length of its rows is not known."""
     shape = _shape(tensor) or []
     columns = _columns(shape)
     if columns is None:
@@ -105,7 +105,7 @@ def narrowed(rows: RowsOf, tensor: Any) -> Any:
 
 
 def part_of(rows: RowsOf, narrow: npt.NDArray[Any]) -> Part:
-    """The sample, outside of the step."""
+    """The sample, taken outside of the step."""
     count = len(narrow)
     places = _places(min(count, ROWS_OF_NUMBERS if rows.columns == 1 else ROWS), count)
     sample = narrow.reshape(count, -1)[places].astype(np.float32)
@@ -113,7 +113,7 @@ def part_of(rows: RowsOf, narrow: npt.NDArray[Any]) -> Part:
 
 
 def packed(roles: Sequence[int], tensors: Sequence[Any]) -> Any:
-    """The vector: for each tensor a head, then its sample row by row."""
+    """The vector: for each tensor a head, followed by its sample, row by row."""
     parts = []
     for role, tensor in zip(roles, tensors, strict=True):
         parts += _packed(role, tensor)
@@ -121,7 +121,7 @@ def packed(roles: Sequence[int], tensors: Sequence[Any]) -> Any:
 
 
 def packed_length(tensors: Sequence[Any]) -> int:
-    """Of the vector; known when a step is traced."""
+    """The length of the vector, which is known when a step is traced."""
     return sum(len(_Head._fields) + math.prod(_sampled(tensor)) for tensor in tensors)
 
 
@@ -133,7 +133,7 @@ def unpacked(vector: Rows) -> list[Part]:
         rows, columns = int(head.sampled_rows), int(head.sampled_columns)
         sample = vector[at : at + rows * columns].reshape(rows, columns)
         at += rows * columns
-        # A batch of fewer rows gave some of them twice.
+        # A batch with fewer rows than the sample gave some of them twice.
         keep = [np.unique(_places(n, int(of)), return_index=True)[1]
                 for n, of in ((rows, head.rows), (columns, head.columns))]  # fmt: skip
         whole = sample[np.ix_(*keep)]
@@ -160,7 +160,7 @@ def _packed(role: int, tensor: Any) -> list[Any]:
 
 
 def _sampled(tensor: Any) -> tuple[int, int]:
-    """How many rows, and how many columns."""
+    """How many rows and columns are sampled."""
     shape = _shape(tensor) or []
     columns = _columns(shape)
     most_rows = ROWS_OF_NUMBERS if columns == 1 else ROWS
@@ -169,12 +169,12 @@ def _sampled(tensor: Any) -> tuple[int, int]:
 
 
 def _columns(shape: Sequence[int | None]) -> int | None:
-    """Of a row, flat."""
+    """The number of columns in a flattened row."""
     return None if None in shape[1:] else math.prod(n for n in shape[1:] if n is not None)
 
 
 def _spread(count: int, of: Any) -> Any:
-    """So many places, evenly among `of`; the same as `_places`."""
+    """`count` indices, spread evenly over `of`; the same as `_places`."""
     return tf.range(count, dtype=tf.int64) * of // count
 
 

@@ -1,6 +1,6 @@
 """The books of a fit or loop: opened with it, moved from phase to phase, written, and closed.
 
-It also handles the lines that run in the first epoch, and the one that is printed after it.
+It also handles the samples of lines that run in the first epoch, and the line printed after it.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from tb_stall_plugin.capture.training.first_epoch_line import FirstEpochLine
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.line_sampling import LINES, LineSampling
 
-# What can be turned off by itself, in words for the user.
-BOOKS, REPORT = "keeping the books", "the line on the first epoch"
+# Parts that can be turned off separately, in words for the user.
+BOOKS, REPORT = "keeping the books", "the line about the first epoch"
 PHASES = {
     MarkName.FIT_BEGIN: BookPhase.START,
     MarkName.EPOCH_BEGIN: BookPhase.TRAIN,
@@ -31,7 +31,7 @@ PHASES = {
 
 
 class Bookkeeping:
-    """Nothing here raises."""
+    """Nothing in here raises."""
 
     def __init__(
         self, logdir: str, recorder: Recorder, breaker: CircuitBreaker, report: bool, source: bool
@@ -43,18 +43,18 @@ class Bookkeeping:
         self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
 
     def open(self, callbacks: Sequence[Any] | None) -> None:
-        """`callbacks`: those of a fit but ours; None in a loop."""
+        """`callbacks`: those of a fit, without ours; None in a loop."""
         self._breaker.run(BOOKS, self._open, callbacks)
         self._breaker.run(LINES, self._lines.begin)
 
     def marked(self, what: str) -> int:
-        """Returns when, as unix time; 0 where the books are turned off."""
+        """Returns the Unix time of the mark; 0 if the books are turned off."""
         at_ns = self._breaker.run(BOOKS, self._next_phase, what) or 0
         self._breaker.run(REPORT, self._first_epoch_line.marked, what)
         return at_ns
 
     def epoch_begins(self, before: int) -> None:
-        """So many were before it."""
+        """`before`: how many epochs came before this one."""
         self._breaker.run(LINES, self._lines.epoch_begins, before)
 
     def training_failed(self) -> None:
@@ -66,11 +66,11 @@ class Bookkeeping:
 
     def _open(self, callbacks: Sequence[Any] | None) -> None:
         books = self.books
-        timed_calls.taken_in_steps()  # by others, before
+        timed_calls.taken_in_steps()  # drops what others measured before
         books.in_steps = timed_calls.taken_in_steps
         books.is_loop = callbacks is None
         books.meets_others = is_one_of_several()
-        if callbacks is not None:  # else it may be too early for TensorFlow to look for devices
+        if callbacks is not None:  # in a loop, it may be too early for TensorFlow to set up devices
             timed_calls.input_wait.prepare()
         books.begin()
         timed_calls.keep(books)

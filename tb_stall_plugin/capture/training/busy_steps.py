@@ -1,7 +1,7 @@
-"""When a step that runs in a loop inside the graph stopped computing.
+"""Measures when a step that runs in a loop inside the graph stopped computing.
 
-With `steps_per_execution`, Keras fetches the next batch while the step computes, and only what
-comes after the step is a wait. No op of ours may put the two in order: they run side by side.
+With `steps_per_execution`, Keras fetches the next batch while the step computes, and only the time
+after the step is a wait. No op of ours may force an order on the two: they run in parallel.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ raw = tf.raw_ops
 
 
 class BusySteps:
-    """A time in a variable that ops know by its name: by a common handle, TensorFlow would put the
-    fetching in order behind the step."""
+    """Keeps a time in a variable that ops find by its name: if they shared a handle, TensorFlow
+    would run the fetching after the step."""
 
     def __init__(self) -> None:
         self._name = f"stall_busy_until_{id(self)}"
@@ -29,7 +29,7 @@ class BusySteps:
         self._under_way = threading.local()
 
     def around(self, step: Callable[[], Any], inputs: Any) -> Any:
-        """A call in a graph that is being built. Whatever fails, its outputs are what they were."""
+        """Called in a graph that is being built. Whatever fails, the outputs are the step's own."""
         begun = self._begun(inputs)
         if begun is None:
             return step()
@@ -45,7 +45,7 @@ class BusySteps:
         return outputs
 
     def since(self, began: Any) -> Any:
-        """The later of this time and the end of the step, or never while the step computes."""
+        """The later of this time and the end of the step; infinity while the step computes."""
         if self._kept is None or not is_in_loop():
             return began
         with tf.device("CPU:0"):
@@ -53,7 +53,7 @@ class BusySteps:
             return raw.Maximum(x=began, y=until)
 
     def _begun(self, inputs: Any) -> Any:
-        """None for what the step itself calls, and outside of loops."""
+        """None outside of loops, and for calls inside the step itself."""
         if getattr(self._under_way, "is_timed", False) or not is_in_loop():
             return None
         try:
@@ -84,7 +84,7 @@ class BusySteps:
 
 
 def is_in_loop() -> bool:
-    """Whether the graph that is being built is a loop's, or inside one."""
+    """Whether the graph that is being built is the body of a loop, or inside one."""
     graph = tf.compat.v1.get_default_graph()
     while graph is not None:
         if isinstance(graph, WhileBodyFuncGraph):

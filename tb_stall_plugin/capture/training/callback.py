@@ -21,7 +21,7 @@ logger = logging.getLogger("stall")
 
 
 def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
-    """A hook that is given the session of the fit under way, and is called only during fit."""
+    """A hook that is called only during fit, and is given the session of that fit."""
 
     @functools.wraps(hook)
     def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
@@ -62,21 +62,22 @@ class StallCallback(tf.keras.callbacks.Callback):
 
         model.fit(..., callbacks=[StallCallback("logs/run1")])
 
-    logdir        for the event file and the profiles; TensorBoard's own callback may use it too
+    logdir        where event file and profiles go; Keras's TensorBoard callback may use it, too
     budget        share of the first epoch's time that profiling may cost
-    hang_after_s  without a step for this long, a run is recorded as hanging; None: learned
+    hang_after_s  a run without a step for this long is recorded as hanging; None: learned
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
     report        print a line when the first epoch is over: how long it took, and why
     source        record the text of your own lines that take time
     preflight     before the first epoch, try one batch: can it be learned at all?
 
-    Any failure in it is logged once, and training continues. One callback may serve several fits.
+    If something in it fails, it says so once, and training continues. One callback may serve
+    several fits.
     """
 
-    # Keras 3: a batch may still end while the next one runs, as it does without any callback.
+    # For Keras 3: the next batch may begin before we hear of this one's end, as without callbacks.
     async_safe = True
-    # Keras 2: the logs of a batch need not be fetched for us.
+    # For Keras 2: the logs of a batch need not be fetched for us.
     _supports_tf_logs = True
 
     def __init__(
@@ -103,7 +104,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         }
         self._is_to_check = preflight
         self._session: TrainingSession | None = None
-        self._under_way: TrainingSession | None = None  # the session, while its fit is under way
+        self._under_way: TrainingSession | None = None  # the session, while its fit is running
         self._epoch = 0
         self._at_once = 1  # steps per execution
         self._train_batches = self._test_batches = Batches(told_later=False)
@@ -113,12 +114,12 @@ class StallCallback(tf.keras.callbacks.Callback):
         return folder_for(self._options["logdir"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy starts over: sessions have threads and files, and its model will be another."""
+        """A copy starts over: a session has threads and files, and the copy gets another model."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
         return {name: anew.get(name, value) for name, value in vars(self).items()}
 
-    # Keras 2 asks for it, and where both Keras versions are installed, our base class has no
-    # answer.
+    # Keras 2 calls these methods. If both versions of Keras are installed, our base class lacks
+    # them.
     def _implements_train_batch_hooks(self) -> bool:
         return True
 
@@ -211,7 +212,7 @@ class StallCallback(tf.keras.callbacks.Callback):
         )
 
     def _check(self) -> None:
-        """Before the books are opened: its time is not part of the epoch."""
+        """Done before the books are opened: its time is not part of the epoch."""
         from tb_stall_plugin.capture.preflight.preflight import preflight, say  # noqa: PLC0415
 
         self._is_to_check = False  # the first fit is enough

@@ -1,4 +1,4 @@
-"""The law of the capture: whatever fails in it, training continues."""
+"""The first rule of the capture: whatever fails in it, training continues."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class CircuitBreaker:
-    """Runs the parts of a capture. One that fails says so once and is turned off."""
+    """Runs the parts of a capture. If a part fails, that is reported once, and it is turned off."""
 
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder

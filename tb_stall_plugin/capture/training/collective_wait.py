@@ -1,4 +1,4 @@
-"""How long compiled steps wait for other workers, by clocks inside their graphs.
+"""How long compiled steps wait for other workers, measured by clocks inside their graphs.
 
 One clock starts when everything to be exchanged is ready, and another stops when it has been
 exchanged. Nothing waits for either of them.
@@ -19,10 +19,9 @@ raw = tf.raw_ops
 
 class CollectiveWait(SecondsInSteps):
     def around(self, exchanged: Any, exchange: Callable[[], Any]) -> Any:
-        """In a graph that is being built. Whatever fails, the exchange is what it would have been.
+        """Called in a graph that is being built. Whatever fails, the exchange stays as it is.
 
-        Where a process has several replicas, one waits for the others of the same process, too:
-        those are left alone.
+        If a process has several replicas, nothing is measured: they wait for each other, too.
         """
         began = _when_there(exchanged)
         received = exchange()
@@ -35,7 +34,7 @@ class CollectiveWait(SecondsInSteps):
 
 def _when_there(values: Any) -> Any:
     try:
-        # What XLA compiles as a whole has no clock.
+        # A graph that XLA compiles as a whole has no clock.
         if control_flow_util.GraphOrParentsInXlaContext(tf.compat.v1.get_default_graph()):
             return None
         with tf.control_dependencies(tf.nest.flatten(values, expand_composites=True)):

@@ -1,4 +1,4 @@
-"""Whether Keras goes through data that repeats forever and was not told when to stop."""
+"""Whether Keras reads data that repeats forever and was not told when to stop."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tb_stall_plugin.capture.training.endless_generators import endless_generato
 
 
 def is_endless(epoch_iterator: Any) -> bool:
-    """Of Keras 3's iterator over the batches of an epoch or a validation; False: not known."""
+    """For Keras 3's iterator over the batches of an epoch or a validation; False if not known."""
     if epoch_iterator is None or getattr(epoch_iterator, "steps_per_epoch", 0) is not None:
         return False
     adapter = getattr(epoch_iterator, "data_adapter", None)
@@ -23,7 +23,7 @@ def is_endless(epoch_iterator: Any) -> bool:
 
 
 def _yields_for_ever(adapter: Any) -> bool:
-    """Keras keeps a generator, behind its first batches, in a variable of a function."""
+    """Keras keeps a generator whose first batches it has read in a variable of a function."""
     restored = getattr(adapter, "generator", None)
     if not inspect.isfunction(restored):
         return False

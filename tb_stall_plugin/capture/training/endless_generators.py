@@ -1,4 +1,4 @@
-"""The generator behind some data that yields forever, according to its code."""
+"""Finds a generator behind the data that yields forever, according to its code."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ MOST_STAGES = 50
 
 
 def endless_generator(data: Any) -> str:
-    """`path:line function` of a generator, or of that of `from_generator`; empty: it may end."""
+    """`path:line function` of an endless generator, also one given to `from_generator`; empty if
+    there is none."""
     for generator in _generators(data):
         code = getattr(generator, "gi_code", None) or getattr(generator, "__code__", None)
         line = yields_for_ever(code) if code is not None else None
@@ -25,9 +26,8 @@ def endless_generator(data: Any) -> str:
 def _generators(data: Any) -> Iterator[Any]:
     if inspect.isgenerator(data):
         yield data
-    for _ in range(
-        MOST_STAGES
-    ):  # of tf.data: only along stages with one input, all of which is taken
+    # A dataset is followed only along stages with a single input, all of which they read.
+    for _ in range(MOST_STAGES):
         if not hasattr(data, "_inputs"):
             return
         yield from _given_to_from_generator(data)
@@ -38,12 +38,12 @@ def _generators(data: Any) -> Iterator[Any]:
 
 
 def _may_end(dataset: Any) -> bool:
-    """take(), take_while() and their like end whatever they are given."""
+    """take(), take_while() and the like end, whatever they are given."""
     return any(word in type(dataset).__name__ for word in ("Take", "Window", "Scan"))
 
 
 def _given_to_from_generator(dataset: Any) -> Iterator[Any]:
-    """TensorFlow keeps it in variables of the functions that it makes of it."""
+    """TensorFlow keeps the generator in variables of the functions that it makes from it."""
     for function in _functions(dataset):
         for outer in _variables(getattr(function, "_func", None)):
             for value in (outer, *_variables(outer)):

@@ -9,7 +9,7 @@ from stall_analyzer.live.first_epoch import first_epoch
 from tb_stall_plugin.capture.process.about import leads_its_cluster
 from tb_stall_plugin.capture.training.books import Books, records_of
 
-_said: set[str] = set()  # a program of many fits says it once for each log directory
+_said: set[str] = set()  # a program with many fits prints it once for each log directory
 
 
 class FirstEpochLine:
@@ -19,8 +19,8 @@ class FirstEpochLine:
         self._has_epoch_ended = False
 
     def marked(self, what: str) -> None:
-        """The line is said when the next epoch begins, or the fit ends: with all callbacks behind
-        it, and Keras's progress bar at the end of its own line."""
+        """The line is printed when the next epoch begins, or the fit ends: by then, all callbacks
+        have run, and Keras's progress bar has ended its own line."""
         if what == MarkName.FIT_BEGIN:
             self._has_epoch_ended = False
             is_due = self._is_wanted and self._logdir not in _said
@@ -34,7 +34,7 @@ class FirstEpochLine:
         self._books.first_epoch = None
 
     def _say_if_over(self, has_fit_ended: bool) -> None:
-        """Nothing is said about an unfinished epoch. A loop need not mark any."""
+        """Says nothing about an unfinished epoch. A loop need not mark its epochs."""
         rows, books = self._books.first_epoch, self._books
         is_over = self._has_epoch_ended or (books.is_loop and has_fit_ended)
         if rows and is_over and books.is_mine and any(row.steps for row in rows):
@@ -43,6 +43,6 @@ class FirstEpochLine:
             self._say(first_epoch(list(records_of(rows))))
 
     def _say(self, sentence: str) -> None:
-        """To stderr: what a program writes to stdout may be read by another."""
+        """Prints to stderr: another program may read stdout."""
         if sentence and sys.stderr is not None:
             print(f"{sentence}. Details: stall-analyze {self._logdir}", file=sys.stderr, flush=True)

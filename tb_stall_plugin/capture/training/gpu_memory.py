@@ -1,4 +1,4 @@
-"""How much memory of each GPU is in use. A CPU's is that of the process, which others sample."""
+"""How much memory of each GPU is in use. The host's memory is sampled elsewhere."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from stall_analyzer.captures.capture_format import Tag
 
 
 def bytes_in_use() -> dict[str, float]:
-    """Scalars by tag; of devices that tell."""
+    """Scalars by tag, for devices that report it."""
     values = {}
     for device in tf.config.list_logical_devices("GPU"):
         name = device.name.removeprefix("/device:")

@@ -1,7 +1,9 @@
-"""Memory that a window may take: the profiler keeps every event in it, and sets no limit itself.
+"""Limits the memory that a window may take: the profiler keeps every event in memory, without
+limit.
 
-A shuffle buffer that fills with small elements makes a hundred megabytes of events a second. What
-the events take cannot be told from what the training takes, so the process as a whole is watched.
+A shuffle buffer that fills with small elements creates a hundred megabytes of events per second.
+The memory of the events cannot be told apart from that of the training, so the whole process is
+watched.
 """
 
 from __future__ import annotations
@@ -12,8 +14,8 @@ from tb_stall_plugin.capture.process.host_sampler import HostSampler
 MB = 1 << 20
 MOST_BYTES = 1024 * MB
 SHARE_OF_FREE = 0.1
-LEAST_BYTES = 256 * MB  # below that nothing is gained by closing a window
-MORE = 4  # where the limit has closed a window that was small
+LEAST_BYTES = 256 * MB  # with less, nothing is gained by closing a window
+MORE = 4  # times the limit, after it has closed a window that turned out to be small
 
 
 class Growth:
@@ -23,10 +25,10 @@ class Growth:
         self._limit = float("inf")
 
     def begin(self) -> None:
-        """A window is opened."""
+        """A window opens."""
         host = self._host.sample()
         used = host.get(HostMetric.RSS)
-        if used is None:  # no Linux: then nothing is watched
+        if used is None:  # not on Linux: nothing is watched
             self._limit = float("inf")
             return
         free = min(
@@ -39,5 +41,5 @@ class Growth:
         return self._host.sample().get(HostMetric.RSS, 0.0) > self._limit
 
     def was_not_ours(self) -> None:
-        """The window that was closed for it turned out to be small: the training grows."""
+        """The window that was closed turned out to be small: it is the training that grows."""
         self._factor *= MORE

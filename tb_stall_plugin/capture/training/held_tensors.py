@@ -1,7 +1,7 @@
 """Tensors of a compiled step, kept until they are looked at after the step.
 
-Two small ops, however many tensors there are: one puts all of them into a value, which a variable
-refers to from then on. Nothing is copied, and nothing is computed from them inside the step.
+This takes two small ops, however many tensors there are: one puts all of them into one value, and
+the other lets a variable refer to it. Nothing is copied or computed inside the step.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ Arrays = list[npt.NDArray[Any]]
 
 
 class HeldTensors:
-    """It must live as long as the steps that were traced with it, for its variables' sake.
-    To be made outside of graphs and strategies."""
+    """It must live as long as the steps that were traced with it, because they use its variables.
+    To be created outside of graphs and strategies."""
 
     def __init__(self) -> None:
-        # One for each kind of what is kept: only those of the same types can be told apart.
+        # A variable for each combination of what is kept and its types, which reading it needs.
         self._variables: dict[tuple[Hashable, tuple[Any, ...]], Any] = {}
         self._eager: tuple[Hashable, list[Any]] | None = None
         self._nothing: Any = None
-        self._ready = [self._variable()]  # most need but one
+        self._ready = [self._variable()]  # most trainings need only one
 
     def put(self, what: Hashable, tensors: Sequence[Any]) -> None:
-        """Inside of the step; `what` says what they are."""
+        """Called inside the step; `what` says what they are."""
         if tf.executing_eagerly():
             self._eager = what, list(tensors)
             return
@@ -47,7 +47,7 @@ class HeldTensors:
         raw.AssignVariableOp(resource=self._variables[key].handle, value=value)
 
     def taken(self) -> tuple[Any, Arrays] | None:
-        """Those that were put there last, and what they are. Waits for the step to end."""
+        """The tensors that were put in last, and what they are. Waits for the step to end."""
         found = self._found()
         if found is None:
             return None

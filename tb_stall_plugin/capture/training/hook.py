@@ -1,4 +1,4 @@
-"""A method of one object replaced for a while, without its class and its copies noticing."""
+"""Replaces a method of one object for a while, without affecting its class or its copies."""
 
 from __future__ import annotations
 
@@ -13,10 +13,11 @@ Around = Callable[..., Any]
 class Hook:
     """Stands in for the method `name` of `owner`: a call becomes `around(method, *arguments)`.
 
-    A copy or a pickle of the owner gets the plain method: it must not act on the original.
+    A copy or a pickle of the owner gets the plain method, which must not act on the original.
     """
 
-    # AutoGraph takes it for its own work then, and converts neither it nor what it calls.
+    # With this attribute, AutoGraph considers it its own, and converts neither it nor what it
+    # calls.
     autograph_info__ = None
 
     def __init__(self, owner: Any, name: str, around: Around) -> None:
@@ -24,15 +25,15 @@ class Hook:
         self._name = name
         self._around: Around | None = around
         self._method = getattr(owner, name)
-        self._own = vars(owner).get(name)  # the owner may have one that is not its class's
+        self._own = vars(owner).get(name)  # the owner may have its own, besides its class's
         functools.update_wrapper(self, self._method)
 
     def put_in(self) -> None:
-        # Past the owner's __setattr__: Keras and TensorFlow track what is assigned there.
+        # Bypasses the owner's __setattr__, where Keras and TensorFlow track what is assigned.
         vars(self._owner)[self._name] = self
 
     def take_out(self) -> None:
-        """Where somebody else has wrapped this hook meanwhile, it stays and does nothing."""
+        """If somebody else has wrapped this hook in the meantime, it stays and does nothing."""
         self._around = None
         attributes = vars(self._owner)
         if attributes.get(self._name) is self:
@@ -42,7 +43,7 @@ class Hook:
                 attributes[self._name] = self._own
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        around = self._around  # once: another thread may take the hook out
+        around = self._around  # read only once: another thread may take the hook out
         if around is None:
             return self._method(*arguments, **named)
         return around(self._method, *arguments, **named)

@@ -1,4 +1,4 @@
-"""What Keras 2 and Keras 3 keep in different places."""
+"""Finds what Keras 2 and Keras 3 keep in different places."""
 
 from __future__ import annotations
 
@@ -17,24 +17,25 @@ from stall_analyzer.captures.capture_records import ENDLESS_SIZE
 from tb_stall_plugin.capture.process.current_frames import stack_of, with_current_stacks
 from tb_stall_plugin.capture.training.endless_generators import endless_generator
 
-CLOSE_BEFORE = 2  # steps before Keras starts its profiler, ours is closed
+CLOSE_BEFORE = 2  # our profiler is closed this many steps before Keras starts its own
 FRAMES_TO_CALLBACK_LIST = 8
 LATE_END_S = 0.02
-USUAL_BATCH = 32  # of arrays, where fit() is not told another
+USUAL_BATCH = 32  # fit()'s default batch size for arrays
 
 
 @dataclass(frozen=True)
 class FitSettings:
-    """What fit() was given; None where it was not, or where it means nothing."""
+    """What fit() was given; None if it was not given, or has no effect."""
 
     class_weight: dict[str, float] | None = None
     batch_size: int | None = None
     shuffle: bool | None = None
-    endless: str | None = None  # without steps, with endless data: of which generator, or ""
+    # If the data is endless and the number of steps was not given: the generator, or "".
+    endless: str | None = None
 
 
 def marks_its_steps(model: Any) -> bool:
-    """Keras 2 puts each batch into a trace event `train` or `test`, Keras 3 does not."""
+    """Keras 2 puts each batch into a trace event `train` or `test`; Keras 3 does not."""
     return hasattr(model, "_train_counter")
 
 
@@ -42,25 +43,26 @@ def steps_per_execution(model: Any) -> int:
     for name in ("steps_per_execution", "_steps_per_execution"):
         value = getattr(model, name, None)
         if value is not None:
-            return int(value.numpy() if hasattr(value, "numpy") else value)  # Keras 2: a variable
+            return int(value.numpy() if hasattr(value, "numpy") else value)  # a variable in Keras 2
     return 1
 
 
 class Fit:
-    """The fit that calls a callback: to be made inside a hook. A callback knows neither the fit
-    nor its neighbors in the list, but is called by both."""
+    """The fit that calls a callback, found on the stack of a hook: a callback knows neither the fit
+    nor the list of callbacks, but is called through both."""
 
     def __init__(self, callback: Any) -> None:
         self.callback_list: Any = None
-        self.was_left: Callable[[], bool] | None = None  # where it can be known
+        self.was_left: Callable[[], bool] | None = None  # if it can be known
         self.settings = FitSettings()
-        # From the caller on: a frame in a variable of its own would be kept alive, and fit with it.
+        # Begins with the caller: our own frame in one of its variables would keep itself and fit
+        # alive.
         for frame in stack_of(sys._getframe(1))[:FRAMES_TO_CALLBACK_LIST]:
             caller = frame.f_locals.get("self")
             callbacks = getattr(caller, "callbacks", None)
             if isinstance(callbacks, list) and any(each is callback for each in callbacks):
                 self.callback_list = caller
-                # Else it is a callback that has callbacks of its own, and no fit calls it.
+                # Otherwise, it is a callback that has its own callbacks, and no fit calls it.
                 if frame.f_back is not None and frame.f_back.f_code.co_name == "fit":
                     self.was_left = _has_returned(frame.f_back, caller)
                     self.settings = _settings(frame.f_back.f_locals)
@@ -68,7 +70,7 @@ class Fit:
 
 
 def _settings(given: Mapping[str, Any]) -> FitSettings:
-    """Keras shuffles and divides into batches what has a shape; all else it takes as it comes."""
+    """Keras shuffles and batches only data that has a shape; other data is used as it comes."""
     is_array = any(hasattr(x, "shape") for x in _leaves(given.get("x")))
     weights, shuffle = given.get("class_weight"), given.get("shuffle")
     by_class = weights.items() if isinstance(weights, dict) else ()
@@ -83,7 +85,7 @@ def _settings(given: Mapping[str, Any]) -> FitSettings:
 def _endless_generator(given: Mapping[str, Any]) -> str | None:
     if given.get("steps_per_epoch") is not None:
         return None
-    with suppress(Exception):  # what tf.data keeps where is its own affair
+    with suppress(Exception):  # where tf.data keeps it may change
         data: Any = given.get("x")
         is_endless = hasattr(data, "cardinality") and int(data.cardinality()) == ENDLESS_SIZE
         return endless_generator(data) or ("" if is_endless else None)
@@ -91,7 +93,7 @@ def _endless_generator(given: Mapping[str, Any]) -> str | None:
 
 
 def _leaves(value: Any) -> Iterator[Any]:
-    """Not by TensorFlow: Keras may train without it."""
+    """Like tf.nest.flatten, but without TensorFlow: Keras may train without it."""
     if isinstance(value, Mapping):
         value = list(value.values())
     if isinstance(value, list | tuple):
@@ -102,10 +104,10 @@ def _leaves(value: Any) -> Iterator[Any]:
 
 
 def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
-    """To be asked by another thread: an exception leaves a fit without a word to callbacks."""
+    """To be called by another thread: if an exception ends a fit, its callbacks are not told."""
     thread = threading.get_ident()
-    # No reference to the frame: it would keep the data alive. Another fit may get its place in
-    # memory; by then the list of callbacks, which fit makes for itself, is gone as well.
+    # No reference to the frame, which would keep the data alive. Another fit may get the same
+    # address; by then, the list of callbacks, which fit creates for itself, is gone as well.
     place, known = id(frame), weakref.ref(callback_list)
 
     def is_gone(stacks: Mapping[int, list[FrameType]]) -> bool:
@@ -115,36 +117,37 @@ def _has_returned(frame: FrameType, callback_list: Any) -> Callable[[], bool]:
 
 
 def profiled_by_keras(callback_list: Any) -> range:
-    """Steps to be kept free for the profile_batch of Keras's own TensorBoard callback."""
+    """The steps that are left to the profile_batch of Keras's own TensorBoard callback."""
     for callback in getattr(callback_list, "callbacks", ()):
         start, stop = (getattr(callback, f"_{end}_batch", None) for end in ("start", "stop"))
         if isinstance(start, int) and isinstance(stop, int) and start > 0:
-            # Its batches count from 1. The first step is ours if it can be: there it is traced.
+            # Its batches count from 1. We keep the first step if possible: the graph is traced
+            # there.
             return range(max(start - 1 - CLOSE_BEFORE, min(start - 1, 1)), stop + 1)
     return range(0)
 
 
 class Batches:
-    """Which batch is under way. Where no callback needs to see batches end before the next begins,
-    Keras 3 tells of their ends in other threads; and if the data has run out, of none at all."""
+    """Which batch is running. If no callback needs to see a batch end before the next begins, Keras
+    3 reports the ends in other threads; and when the data has run out, it reports none at all."""
 
     def __init__(self, told_later: bool) -> None:
         self._thread = threading.get_ident()
-        self.told_later = told_later  # else there is no need to ask when batches begin and end
+        self.told_later = told_later  # otherwise, Keras reports every end at once
         self.begin_anew()
 
     def begin_anew(self) -> None:
-        """The batches of another epoch count from 0 again."""
+        """The batches of the next epoch count from 0 again."""
         self._begun: int | None = None
         self._ended = -1
 
     def begins(self, batch: int) -> bool:
-        """True: the one before has ended, which nobody told."""
+        """Returns whether the batch before has ended without being reported."""
         before, self._begun = self._begun, batch
         return before is not None
 
     def ends(self, batch: int) -> bool:
-        """True: this very moment. False: it is another thread that says so, at some later time."""
+        """True if it ends right now; False if another thread reports it, at some later time."""
         if threading.get_ident() != self._thread:
             self._ended = max(self._ended, batch)
             return False
@@ -152,7 +155,8 @@ class Batches:
         return True
 
     def last_ended(self) -> bool:
-        """No more will begin. True: the last one has ended, which nobody told."""
+        """No more batches will begin. Returns whether the last one has ended without being
+        reported."""
         begun, self._begun = self._begun, None
         if begun is None or not self.told_later:
             return False

@@ -1,4 +1,4 @@
-"""What a training says about itself at no cost: the logs of its epochs, and its settings."""
+"""What a training reports about itself at no cost: the logs of its epochs, and its settings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from tb_stall_plugin.capture.training.probe import Probe, learning_rate_of
 from tb_stall_plugin.capture.training.stored_model import model_json
 from tb_stall_plugin.capture.training.trained_weights import TrainedWeights
 
-VALIDATION = "val_"  # how Keras begins the names of what was measured in a validation
+VALIDATION = "val_"  # Keras's prefix for names of metrics of a validation
 
 
 class LearningLog:
-    """Of one fit, or of one loop."""
+    """The log of one fit, or of one loop."""
 
     def __init__(
         self,
@@ -43,21 +43,21 @@ class LearningLog:
         self._optimizer = optimizer
         self._settings = settings or FitSettings()
 
-        self._given = KeptLosses()  # by a loop
-        self._logged: tuple[int, Any] | None = None  # a step, and what Keras said after it
-        self._sum, self._steps = 0.0, 0  # of the losses of this epoch
-        self._batch: Batch | None = None  # of a loop, where its step is due
+        self._given = KeptLosses()  # losses that a loop gave us
+        self._logged: tuple[int, Any] | None = None  # a step, and Keras's logs after it
+        self._sum, self._steps = 0.0, 0  # sum and number of the losses in this epoch
+        self._batch: Batch | None = None  # of a loop, if its step is due
         self._numbers = BatchNumbers()
         self._weights: TrainedWeights | None = None
 
     def step_ended(self, loss: Any, batch: Batch | None) -> None:
-        """What a loop knows of it."""
+        """Takes what a loop knows about the step."""
         self._batch = batch
         if loss is not None:
             self._given.put(loss)
 
     def look_at_batch(self, probe: Probe | None) -> dict[str, float]:
-        """Scalars by tag, of the batch of a step that was due."""
+        """Scalars by tag, about the batch of a step that was due."""
         batch, self._batch = self._batch, None
         if batch is not None:
             looked_at = tensors_of(batch, is_numeric)
@@ -69,15 +69,15 @@ class LearningLog:
         return {}
 
     def logged(self, step: int, logs: Any) -> None:
-        """What Keras tells callbacks when a batch has ended; maybe in another thread."""
+        """Takes the logs that Keras gives to callbacks after a batch, maybe in another thread."""
         self._logged = step, logs
 
     def losses(self, probe: Probe | None, step: int) -> dict[str, float]:
-        """Scalars by tag, of all steps since the last time. Waits for `step`, the last one."""
+        """Scalars by tag, about all steps since the last call. Waits for `step`, the last one."""
         losses = self._given.taken() or (probe.taken_losses() if probe is not None else [])
         self._sum, self._steps = self._sum + sum(losses), self._steps + len(losses)
         ago = first_not_finite(losses)
-        if ago is not None and ago + 1 < len(losses):  # the one before shows that no earlier was
+        if ago is not None and ago + 1 < len(losses):  # also the last finite loss before it
             self._recorder.scalar(Tag.LOSS, losses[-ago - 2], step - ago - 1)
         if ago:
             self._recorder.scalar(Tag.LOSS, math.nan, step - ago)
@@ -86,14 +86,14 @@ class LearningLog:
         return told(losses)
 
     def _record_logged(self) -> None:
-        """A custom train_step may show its loss to nobody but Keras."""
+        """A custom train_step may show its loss only to Keras."""
         (step, logs), self._logged = self._logged or (0, None), None
         loss = _number(logs.get("loss")) if isinstance(logs, Mapping) else None
         if loss is not None:
             self._recorder.scalar(f"{Tag.TRAIN}batch_loss", loss, step)
 
     def describe(self, probe: Probe | None, why_not_probed: str | None) -> None:
-        """After the first step, when models that are built late have their weights."""
+        """Called after the first step, when even models that are built late have their weights."""
         weights = getattr(self._model, "trainable_variables", None) or ()
         model = ModelRecord(
             optimizer=None if self._optimizer is None else type(self._optimizer).__name__,
@@ -114,13 +114,13 @@ class LearningLog:
                 self._recorder.keras_model(stored)
 
     def look_at_weights(self, probe: Probe | None, steps: int) -> None:
-        """At the end of an epoch: which of them have moved in so many steps."""
+        """Called at the end of an epoch: which weights have moved in that many steps."""
         record = self._weights.look(probe, steps) if self._weights is not None else None
         if record is not None:
             self._recorder.record(record)
 
     def epoch_ended(self, epoch: int, logs: Any) -> None:
-        """`logs`: those of Keras, by name; values that are not numbers are left out."""
+        """`logs`: Keras's, by name; values that are not numbers are left out."""
         values: dict[str, float] = {}
         for name, value in logs.items() if isinstance(logs, Mapping) else ():
             number = _number(value)
@@ -137,7 +137,7 @@ class LearningLog:
 
 
 def _tag(name: str) -> str:
-    """What Keras's TensorBoard callback calls it, in the file of train or of validation."""
+    """The tag that Keras's TensorBoard callback uses, for training or for validation."""
     if name.startswith(VALIDATION):
         return f"{Tag.VALIDATION}epoch_{name.removeprefix(VALIDATION)}"
     return f"{Tag.TRAIN}epoch_{name}"

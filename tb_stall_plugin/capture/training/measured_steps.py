@@ -1,6 +1,7 @@
-"""Which steps are measured: the first sixteen, and then one in sixteen or fewer.
+"""Which steps are measured: the first sixteen, and then at most one in sixteen.
 
-However short the steps are, some twenty of the first million are measured: data may change.
+However short the steps are, at least some twenty of the first million are measured, because the
+data may change.
 """
 
 from __future__ import annotations
@@ -8,36 +9,36 @@ from __future__ import annotations
 from tb_stall_plugin.capture.process.pulse import STEPS_FOR_MEDIAN
 
 EVERY = 16
-# Of the training thread's time, at the most: fast steps are measured less often.
+# The share of the training thread's time that measuring may take: fast steps are measured less
+# often.
 SHARE_OF_TIME = 0.005
-LEAST_STEP_S = 1e-6  # no clock is finer
-REST_S = 0.1  # short steps are left alone for so long: to look at what took how long costs, too
+LEAST_STEP_S = 1e-6  # shorter times cannot be measured
+REST_S = 0.1  # short steps are left alone for this long: looking at their times costs time, too
 
 
 class MeasuredSteps:
-    """Of one optimizer, over all its fits."""
+    """For one optimizer, over all its fits."""
 
     def __init__(self) -> None:
         self._steps = 0
-        self.is_due = True  # the step under way, or the next one
-        self._not_before = 0  # so many steps have ended
-        self._preparing_s = 0.0  # for the next one, where none was measured before it
+        self.is_due = True  # the current step, or the next one
+        self._not_before = 0  # no step is measured until this many have ended
+        self._preparing_s = 0.0  # time spent on preparing for the next measured step
         self._was_due = False
 
     def steps_ended(self, count: int) -> tuple[bool, bool]:
-        """Whether the step that has ended last was due, and whether the next one is. The others of
-        the `count` were not, as `rest` has said.
+        """Whether the step that ended last was due, and whether the next one is. The other steps of
+        the `count` were not due, as `rest` said.
 
-        The last of each period is, because gradients that are accumulated over 2, 4, 8 or 16 steps
-        are applied then.
+        The last step of each sixteen is due, because gradients that are accumulated over 2, 4, 8 or
+        16 steps are applied then.
         """
         self._steps += count
         self._was_due, self.is_due = self.is_due, self._is_due_after(self._steps)
         return self._was_due, self.is_due
 
     def rest(self, step_s: float = REST_S) -> int:
-        """So many steps, of this length, end until there is something to be said, by
-        `steps_ended`."""
+        """How many steps of this length may end before `steps_ended` must be called."""
         if self.is_due:
             return 1
         # No more than STEPS_FOR_MEDIAN are remembered.
@@ -50,7 +51,8 @@ class MeasuredSteps:
         return steps < EVERY or (is_last and is_affordable)
 
     def took(self, seconds: float, step_s: float) -> None:
-        """To measure a step, or to prepare for it, where an ordinary one takes `step_s`."""
+        """How long it took to measure a step, or to prepare for it, if an ordinary step takes
+        `step_s`."""
         steps = (self._preparing_s + seconds) / max(step_s, LEAST_STEP_S)
         self._not_before = self._steps + round(steps / SHARE_OF_TIME)
         self._preparing_s = 0.0 if self._was_due else seconds

@@ -1,8 +1,8 @@
 """The vector that a measured step leaves behind, and what it says.
 
-It begins with the head. Then comes, for each layer, half the sum of the squares of the gradient of
-its weight. Then, for each layer whose units are counted, how many of the units up to and including
-this layer had a gradient of exactly zero.
+It begins with the head. For each layer, half the sum of squares of its weight's gradient follows.
+Then, for each layer whose units are counted, it has the number of units with a gradient of exactly
+zero, in this layer and all before it.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ NOT_MEASURED = -1.0
 class VectorHead(NamedTuple):
     number: float  # of the measured step
     loss_scale: float
-    factor: float  # by which gradients are too large: loss scale, or a replica's share
+    factor: float  # by which gradients are too large: the loss scale, or a replica's share
 
 
 def vector_length(layers: Sequence[WatchedLayer]) -> int:
@@ -36,7 +36,7 @@ def head_of(vector: Sequence[float]) -> VectorHead:
 
 
 def scalars_of(vector: Sequence[float], layers: Sequence[WatchedLayer]) -> dict[str, float]:
-    """By tag. What is not a number was no number in the step."""
+    """Scalars by tag. A value that is NaN was NaN in the step."""
     head = head_of(vector)
     values: dict[str, float] = {}
     if head.loss_scale != NOT_MEASURED:
@@ -67,7 +67,7 @@ def vector_of(
     weights: Sequence[Gradient | None],
     biases: Sequence[Gradient | None],
 ) -> list[float]:
-    """The same vector, where it is worked out from gradients after the step."""
+    """The same vector, computed from gradients after the step."""
     with np.errstate(all="ignore"):  # NaN gradients are not ours to warn about
         halves = [NOT_MEASURED if g is None else _half_square(g) for g in weights]
         zeros = [
@@ -95,7 +95,7 @@ def _zeros(watched: WatchedLayer, of_weight: Gradient | None, of_bias: Gradient 
 def update_ratios(
     squares: Iterable[tuple[float, float]], layers: Sequence[WatchedLayer]
 ) -> dict[str, float]:
-    """By tag, from the squares of what changed and of what it was before."""
+    """Ratios by tag, from the squares of the changes and of the weights before."""
     return {
         Tag.UPDATE_RATIO_OF + watched.layer: math.sqrt(change / weight)
         for watched, (change, weight) in zip(layers, squares, strict=True)

@@ -1,4 +1,4 @@
-"""What the capture does on the training thread, shown where a profiler runs."""
+"""Shows in a profile what the capture does on the training thread."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ T = TypeVar("T")
 
 
 def shown(action: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """As an event of the trace, so that it is not taken for the program's own work."""
+    """Runs the action as an event of the trace, so that it does not count as the program's work."""
     with ProfilerTrace(OWN_WORK) if a_profiler_runs() else contextlib.nullcontext():
         return action(*arguments, **named)

@@ -1,7 +1,7 @@
 """The gradients given to an optimizer, as tensors that can be measured without any risk.
 
-Loops give it whatever it accepts: variables in which gradients were accumulated, arrays, slices. An
-op that is added to a step and fails there ends the training, so everything that could go wrong when
+Loops pass whatever the optimizer accepts: variables with accumulated gradients, arrays, slices. An
+op that is added to a step and fails there ends the training. So everything that could go wrong when
 it runs must be known beforehand: kind, type and shape. What is not known is not measured.
 """
 
@@ -16,13 +16,13 @@ TYPES = (tf.float16, tf.bfloat16, tf.float32, tf.float64)
 
 
 def plain(gradient: Any, shape: Sequence[int | None]) -> Any:
-    """The gradient of a weight of this shape, or the rows of it that were used; None if it is
-    none, or none that is surely measured."""
+    """The gradient of a weight of this shape, or the rows of it that were used; None if there is no
+    gradient, or if measuring it might fail."""
     if gradient is None:
         return None
     is_of_rows = isinstance(gradient, tf.IndexedSlices)
     given = gradient.values if is_of_rows else gradient
-    # A variable would be handed on as what it is, and not as what is in it.
+    # Passes on a variable's value, and not the variable itself.
     tensor = tf.convert_to_tensor(given)
     known = tuple(tensor.shape) if tensor.shape.rank is not None else ()
     fits = known[1:] == tuple(shape)[1:] if is_of_rows and known else known == tuple(shape)
@@ -30,13 +30,13 @@ def plain(gradient: Any, shape: Sequence[int | None]) -> Any:
 
 
 def demand_same_types(given: Sequence[Any], expected: Sequence[Any]) -> None:
-    """Raises if a function expects other inputs than it is going to be given."""
+    """Raises if a function expects inputs of other types than it will be given."""
     found, wanted = ([each.dtype for each in inputs] for inputs in (given, expected))
     if found != wanted:
-        raise TypeError(f"the step gives {found}, and what measures it expects {wanted}")
+        raise TypeError(f"the step gives {found}, but measuring it expects {wanted}")
 
 
 def demand_shape(tensor: Any, shape: Sequence[int]) -> None:
-    """Raises unless the tensor surely has it when the step runs."""
+    """Raises unless the tensor is certain to have this shape when the step runs."""
     if tensor.shape.rank is None or tuple(tensor.shape) != tuple(shape):
         raise ValueError(f"the shape {tensor.shape} is not {list(shape)}")

@@ -1,7 +1,7 @@
 """Clocks around Python that TensorFlow calls: generators, functions given to `map`.
 
-Samples see where such a function is, if it lets them look: code that keeps the interpreter to
-itself for less than five milliseconds at a time is over before a sampler gets its turn.
+Samples show where such a function is only if it lets other threads run: code that holds the
+interpreter for less than five milliseconds at a time is over before a sampler gets its turn.
 """
 
 from __future__ import annotations
@@ -23,24 +23,24 @@ from tb_stall_plugin.capture.process.stack_sampler import Doing
 
 CALL = "__call__"
 MOST_FUNCTIONS = 200
-MOST_CALLS = 50_000  # of which nobody has asked yet
+MOST_CALLS = 50_000  # that have not been taken yet
 Place = tuple[str, str]  # name and where
 
 
 class _Call(NamedTuple):
-    """Of one function, over."""
+    """A call that has ended."""
 
     began_ns: int
     ended_ns: int
-    account: str  # of the training thread, when it ended
+    account: str  # the one that the training thread was in when the call ended
     place: Place
 
 
 class PythonCalls:
-    """Functions that run at the same time share it, so that all together is how long any ran.
+    """Functions that run at the same time share that time, so that the sum is how long any ran.
 
-    Nothing here takes a lock: a collection of garbage may end an iterator wherever it happens, and
-    that waits for its generator, which is one of these functions.
+    Nothing here takes a lock: garbage collection can happen anywhere and may end an iterator, which
+    then waits for its generator, and that is one of these functions.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class PythonCalls:
         setattr(FuncRegistry, CALL, timed)
 
     def take_out(self) -> None:
-        """Where somebody else has wrapped ours meanwhile, it stays, and does nothing."""
+        """If somebody else has wrapped ours in the meantime, it stays and does nothing."""
         ours, self._ours = self._ours, None
         if ours is not None and vars(FuncRegistry)[CALL] is ours:
             setattr(FuncRegistry, CALL, self._own)
@@ -79,7 +79,7 @@ class PythonCalls:
         self._over.append(_Call(began_ns, self._clock_ns(), self._doing().account, place))
 
     def _place(self, registry: Any, token: Any) -> Place:
-        """Looked up once for each function."""
+        """Each function is looked up only once."""
         place = self._places.get(token)
         if place is None:
             if len(self._places) >= MOST_FUNCTIONS:
@@ -88,7 +88,7 @@ class PythonCalls:
         return place
 
     def taken(self) -> tuple[BookItem, ...]:
-        """Those that have ended since the last time."""
+        """The calls that have ended since the last time."""
         calls = []
         while self._over:
             calls.append(self._over.popleft())
@@ -106,7 +106,7 @@ class PythonCalls:
 
 
 def _shared_ns(calls: Sequence[_Call]) -> list[float]:
-    """What each of them took, if those that run at once share the time."""
+    """How long each call took, if calls that overlap share the time."""
     bounds = [(call.began_ns, 1, n) for n, call in enumerate(calls)]
     bounds += [(call.ended_ns, -1, n) for n, call in enumerate(calls)]
     own_ns = [0.0] * len(calls)
@@ -120,10 +120,10 @@ def _shared_ns(calls: Sequence[_Call]) -> list[float]:
 
 
 def _place_of(function: Any) -> Place:
-    """Of the user's function that is behind what TensorFlow calls; empty where it is not known."""
+    """The place of the user's function behind what TensorFlow calls; empty if it is not known."""
     try:
         return _users_place(function)
-    except Exception:  # objects of the user's may do anything when they are looked at
+    except Exception:  # the user's objects may do anything when they are inspected
         return "", ""
 
 

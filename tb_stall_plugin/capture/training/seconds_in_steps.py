@@ -1,4 +1,4 @@
-"""Seconds that clocks inside compiled steps add up, to be read from outside now and then."""
+"""Adds up seconds measured inside compiled steps, to be read from outside now and then."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ raw = tf.raw_ops
 
 
 class SecondsInSteps:
-    """It must live as long as the steps that were traced with it, for the variable's sake."""
+    """It must live as long as the steps that were traced with it, because they use its variable."""
 
     def __init__(self) -> None:
         self._sum: tf.Variable | None = None
         self._read_s = 0.0
 
     def prepare(self) -> tf.Variable:
-        """Before a step is traced: the less is done meanwhile, the better."""
+        """To be called before a step is traced: the less is done during tracing, the better."""
         if self._sum is None:
             self._sum = outside_of_graphs_and_strategies(_zero)
         return self._sum
 
     def add(self, seconds: Any) -> None:
-        """In a graph that is being built."""
+        """Called in a graph that is being built."""
         raw.AssignAddVariableOp(resource=self.prepare().handle, value=seconds)
 
     def take(self) -> float:
-        """Those since it was last asked."""
+        """The seconds since the last call."""
         if self._sum is None:
             return 0.0
         read = raw.ReadVariableOp(resource=self._sum.handle, dtype=tf.float64)
@@ -39,7 +39,7 @@ class SecondsInSteps:
 
 
 def now() -> Any:
-    """Only processors have a clock, wherever the ops around it run."""
+    """Runs on the CPU, wherever the ops around it run: only the CPU has a clock."""
     with tf.device("CPU:0"):
         return raw.Timestamp()
 

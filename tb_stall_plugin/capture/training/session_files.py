@@ -1,6 +1,7 @@
-"""Where a profile goes: written into a hidden folder, moved to where TensorBoard looks when whole.
+"""Where a profile goes: it is written to a hidden folder and, once complete, moved to where
+TensorBoard looks.
 
-So a killed job leaves no half of a trace, and two profiles of one second stay two.
+So a killed job leaves no incomplete trace, and two profiles within one second stay two.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ class SessionFiles:
         is_remote = "://" in logdir
         parent = tempfile.gettempdir() if is_remote else logdir.rstrip("/")
         self._is_remote = is_remote
-        # To be given to the profiler. Containers with one folder count processes each for itself.
+        # The folder for the profiler. The random part is needed because containers that share a
+        # folder may have the same process ids.
         self.staging = f"{parent}/.stall-{os.getpid()}-{os.urandom(4).hex()}"
 
     def publish(self) -> tuple[str, int]:
-        """Name of the session and size of its file."""
+        """Returns the name of the session and the size of its file."""
         written = tf.io.gfile.glob(f"{self.staging}/plugins/profile/*/*{XPLANE}")
         if not written:
             raise FileNotFoundError("the profiler wrote no trace")
@@ -44,12 +46,12 @@ class SessionFiles:
         return session, size
 
     def discard(self) -> None:
-        """What lies in the hidden folder."""
+        """Deletes the hidden folder."""
         if tf.io.gfile.exists(self.staging):
             tf.io.gfile.rmtree(self.staging)
 
     def _free_session(self, name: str) -> str:
-        """Named by the time, as TensorFlow does, and by a later one if that is taken."""
+        """A name made from the time, as in TensorFlow; from a later time if it is taken."""
         moment_s = time.time()
         while True:
             session = time.strftime("%Y_%m_%d_%H_%M_%S", time.localtime(moment_s))

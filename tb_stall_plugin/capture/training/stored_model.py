@@ -9,12 +9,12 @@ import tensorflow as tf
 
 
 def model_json(model: Any, optimizer: Any) -> str | None:
-    """None where Keras can say nothing about it. Subclassed models have no layers here:
-    the order in which they are called is not known."""
+    """None if Keras can say nothing about it. Subclassed models are stored without layers, since
+    the order in which they call them is not known."""
     stored = _described(model)
     compiled = stored.get("compile_config") or _compile_config(model)
     if optimizer is not None and getattr(model, "optimizer", None) is not optimizer:
-        # A custom loop: what the model was compiled with is not what trains it.
+        # In a custom loop, the model is not trained with what it was compiled with.
         compiled = {"optimizer": tf.keras.optimizers.serialize(optimizer)}
     if compiled:
         stored["compile_config"] = compiled
@@ -28,13 +28,13 @@ def _described(model: Any) -> dict[str, Any]:
         stored = json.loads(model.to_json())
         if isinstance(stored, dict):
             return stored
-    except Exception:  # whatever a custom layer raises: it has no configuration
+    except Exception:  # a custom layer without a configuration may raise anything
         pass
     return {"class_name": type(model).__name__, "config": {}}
 
 
 def _compile_config(model: Any) -> Any:
-    """Keras 2 does not store it with the model, though it knows it."""
+    """Keras 2 does not store it with the model, although it has it."""
     try:
         return model.get_compile_config()
     except Exception:  # not compiled, or with an object that has no configuration

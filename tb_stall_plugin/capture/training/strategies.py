@@ -10,12 +10,12 @@ T = TypeVar("T")
 
 
 def runs_elsewhere(strategy: Any) -> bool:
-    """In other processes, or on a TPU: nothing can be added to such steps."""
+    """Whether steps run in other processes, or on a TPU: nothing can be added to them there."""
     return type(strategy).__name__.startswith(("ParameterServer", "TPU"))
 
 
 def outside_of_graphs_and_strategies(make: Callable[[], T]) -> T:
-    """In a thread of its own, which has neither. (A variable that several workers share would make
-    each wait for the others.)"""
+    """Runs `make` in a new thread, which is in neither. (Creating a variable that several workers
+    share would make each wait for the others.)"""
     with ThreadPoolExecutor(1) as thread:
         return thread.submit(make).result()

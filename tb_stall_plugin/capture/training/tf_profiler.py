@@ -1,7 +1,7 @@
-"""TensorFlow's profiler. A process has only one, and a script that starts it gets it: ours steps
-aside.
+"""TensorFlow's profiler. A process has only one, and a script that starts it gets it: we stop
+ours.
 
-Without that, a start while ours runs would raise into the training.
+Otherwise, starting it while ours runs would raise an exception in the training.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ _traces = sys.modules[ProfilerTrace.__module__]
 
 
 def a_profiler_runs() -> bool:
-    """In this process, whoever started it. Asked before each step."""
+    """Whether one runs in this process, whoever started it. Asked before each step."""
     enabled = _traces.enabled
-    return bool(enabled() if callable(enabled) else enabled)  # up to TensorFlow 2.17: no function
+    return bool(enabled() if callable(enabled) else enabled)  # a plain bool up to TensorFlow 2.17
 
 
 class Profiler:
-    """`make_way`: somebody else starts the profiler while ours runs, so ours is to be stopped."""
+    """`make_way` is called when the script starts the profiler while ours runs. It must stop
+    ours."""
 
     def __init__(self, make_way: Callable[[], None]) -> None:
         self._make_way = make_way
@@ -68,13 +69,13 @@ class Profiler:
 
 
 def _who_offer_it() -> tuple[ModuleType, ModuleType]:
-    """The public name, and the one that `Profile` and `tf.summary.trace_on` use."""
+    """The public module, and the one that `Profile` and `tf.summary.trace_on` use."""
     public = tf.profiler.experimental
     return public, sys.modules[public.Profile.__module__]
 
 
 def end_trace(trace: Any, step: int | None) -> None:
-    """With a number it is a step."""
+    """A number makes it a step."""
     if step is not None:
         trace.set_metadata(step_num=step, _r=1)
     trace.__exit__(None, None, None)

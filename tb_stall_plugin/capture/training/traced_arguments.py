@@ -15,14 +15,14 @@ MOST_LETTERS = 60  # of a Python value
 
 
 class TracedArguments:
-    """Of all functions that are traced."""
+    """The arguments of all functions that are traced."""
 
     def __init__(self) -> None:
         self._last: weakref.WeakKeyDictionary[Any, dict[str, str]] = weakref.WeakKeyDictionary()
 
     def what_changed(self, function: Any, values: Any = (), named: Any = None) -> str:
-        """Since the last time it was traced; empty for the first time. Never fails: it is asked in
-        the middle of the user's own call."""
+        """What changed since its last trace; empty for the first one. Never raises, because it runs
+        in the middle of the user's own call."""
         try:
             now = dict(_described(function, values or (), named or {}))
             before = self._last.get(function)
@@ -59,7 +59,7 @@ def _described(
 def _names(function: Any) -> list[str]:
     try:
         return [*inspect.signature(function).parameters]
-    except (TypeError, ValueError):  # not every callable tells
+    except (TypeError, ValueError):  # not every callable has a signature
         return []
 
 
@@ -80,4 +80,4 @@ def _text(leaf: Any) -> str:
         return f"{getattr(dtype, 'name', dtype)}{'[…]' if shape.rank is None else shape.as_list()}"
     if leaf is None or isinstance(leaf, bool | int | float | str | bytes):
         return repr(leaf)[:MOST_LETTERS]
-    return f"{type(leaf).__name__} {id(leaf):x}"  # objects count as the same only if they are one
+    return f"{type(leaf).__name__} {id(leaf):x}"  # only the same object counts as unchanged

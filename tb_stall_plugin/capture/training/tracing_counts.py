@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 FUNCTIONS = ("train_function", "test_function")
-DEEPEST = 3  # Keras 3 hides the tf.function in a closure of a closure
+DEEPEST = 3  # Keras 3 hides the tf.function in a closure inside a closure
 
 
 def tracing_counts(model: Any) -> dict[str, int]:
-    """By function; those that are no tf.function (yet) are left out."""
+    """Counts by function; what is not a tf.function (yet) is left out."""
     counts = {}
     for name in FUNCTIONS:
         function = next(_tf_functions(getattr(model, name, None), DEEPEST), None)

@@ -1,4 +1,4 @@
-"""Is everything that should learn really trained? Which weights get a gradient, and which move."""
+"""Is everything that should learn really trained? Which weights get a gradient, and which move?"""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tb_stall_plugin.capture.training.watched_layers import choose, layer_path
 
 
 class TrainedWeights:
-    """Of one model. Samples of its weights are compared with themselves at the end of epochs."""
+    """Compares samples of a model's weights at the end of epochs with those before."""
 
     def __init__(self, model: Any, optimizer: Any) -> None:
         self._variables = list(getattr(model, "trainable_variables", None) or ())
@@ -25,10 +25,10 @@ class TrainedWeights:
         self._meter = UpdateMeter(self._layers, weights)
         self._meter.look()
         self._moved = {layer.layer: False for layer in self._layers}
-        self._epochs = 0  # that have ended
+        self._epochs = 0  # how many have ended
 
     def look(self, probe: Probe | None, steps: int) -> WeightsRecord | None:
-        """After so many steps. None where nothing new is to be told."""
+        """Called after `steps` steps. None if there is nothing new to record."""
         self._epochs += 1
         is_due = self._epochs <= 3 or self._epochs & (self._epochs - 1) == 0  # 4, 8, 16 …
         if not self._variables or not is_due:
@@ -48,7 +48,7 @@ class TrainedWeights:
         )
 
     def _named(self, variables: Iterable[Any]) -> tuple[str, ...]:
-        """The layers that these belong to, as far as they are looked at."""
+        """The layers of these variables, if they are among those that are watched."""
         paths = dict.fromkeys(layer_path(variable) for variable in variables)
         return tuple(self._names[path] for path in paths if path in self._names)
 
@@ -57,5 +57,5 @@ def _updates(optimizer: Any) -> int | None:
     """How often the optimizer says that it was applied."""
     try:
         return int(getattr(optimizer, "inner_optimizer", optimizer).iterations.numpy())
-    except (AttributeError, TypeError, ValueError):  # it is none of Keras's own
+    except (AttributeError, TypeError, ValueError):  # it is not one of Keras's own
         return None

@@ -1,4 +1,4 @@
-"""How much a step changes the weights: a sample of each, compared with itself one step later.
+"""How much a step changes the weights: compares a sample of each with the same one step later.
 
 Elements are gathered from outside, between two steps: the step itself is not changed.
 """
@@ -19,7 +19,7 @@ Sample = list[npt.NDArray[np.float32]]
 
 class UpdateMeter:
     def __init__(self, layers: Sequence[WatchedLayer], weights: Sequence[Any]) -> None:
-        """`weights` are TensorFlow's variables, of one replica."""
+        """`weights`: TensorFlow's variables of one replica."""
         self._weights = weights
         self._places = [
             _on_device_of(weight, np.stack(np.unravel_index(watched.sampled(), watched.shape), -1))
@@ -28,12 +28,12 @@ class UpdateMeter:
         self._last: Sample | None = None
 
     def forget(self) -> None:
-        """Steps pass by that nobody looks at."""
+        """Called when steps follow that are not looked at."""
         self._last = None
 
     def look(self) -> list[tuple[float, float]] | None:
-        """By layer, if the step before was looked at too: sums of the squares of what has changed,
-        and of what it was before."""
+        """For each layer, if there was an earlier look: the sums of squares of the changes, and of
+        the weights before."""
         before, self._last = self._last, self._gathered()
         if before is None:
             return None
@@ -44,7 +44,7 @@ class UpdateMeter:
             ]
 
     def _gathered(self) -> Sample:
-        # All ops are started before the first result is waited for.
+        # Starts all ops before it waits for the first result.
         gathered = [
             tf.raw_ops.ResourceGatherNd(resource=weight.handle, indices=places, dtype=weight.dtype)
             for weight, places in zip(self._weights, self._places, strict=True)

@@ -26,7 +26,7 @@ class watch:
                     w.step(loss=loss)
 
     The optimizer is measured if it is a Keras optimizer and `train_step` has not been traced yet.
-    An exception that leaves the block is recorded and passed on. `watch` itself raises nothing.
+    An exception that leaves the block is recorded and passed on. `watch` itself never raises.
     """
 
     def __init__(  # noqa: PLR0913 (options, each given by its name)
@@ -81,7 +81,7 @@ class watch:
         y_pred: Any = None,
         sample_weight: Any = None,
     ) -> None:
-        """A step has ended. The loss may be a tensor: it is fetched only on some steps. On those,
+        """A step has ended. The loss may be a tensor: it is fetched for some steps only. For those,
         the inputs, labels and outputs are examined, and a few numbers about them are kept."""
         given = Batch(x, y, y_pred, sample_weight)
         batch = given if any(part is not None for part in given) else None

@@ -1,7 +1,8 @@
-"""When to profile. Pure: told what happens and when, it says whether to open or to close a window.
+"""When to profile. This is pure logic: it is told what happens and when, and says whether to open
+or close a window.
 
-A profile costs time (recording it, and a core while it is saved) and, until it is saved, memory.
-What a step costs is learned from the windows so far. Slow steps have few events a second and are
+A profile costs time (to record it, and on a core while it is saved) and, until it is saved, memory.
+The cost of a step is learned from the windows so far. Slow steps have few events per second and are
 profiled nearly all the time, fast ones in samples.
 """
 
@@ -17,26 +18,26 @@ MB = 1 << 20
 
 # A window is complete after this many steps. Fewer are enough if they are slow, or if the epoch is
 # so short that the budget does not pay for more. What interrupts steps is found by comparing twenty
-# of the same form, and the first few have another; the fewest are enough for a mean.
+# of the same form, and the first few have a different form; the fewest are enough for a mean.
 WHOLE_STEPS, FEWEST_STEPS = 40, 10
-# To record and to save a step of a small model, with 700 events. Of the first window, which costs
-# more than all others, nothing else is known.
+# The cost of recording and saving a step of a small model, with 700 events. For the first window,
+# which costs more than all others, nothing else is known.
 FIRST_STEPS_COST_S = 0.003
 WHOLE_SLOW_STEPS, WHOLE_SECONDS = 3, 5.0
 MOST_WINDOW_BYTES = 32 * MB  # several times as much in memory until it is saved
-# Of all windows together. Half may be used up at once, the rest is spread over the epoch.
+# For all windows together. Half may be used at once; the rest is spread over the epoch.
 MOST_BYTES = 256 * MB
 MOST_WINDOWS = 24  # each is a session in TensorBoard's list
 AT_ONCE = 0.5
-LATER_BY = 1.25  # where the length of the epoch is not known, windows are ever further apart
-# A training that is over by then is told well enough by its first window, the dearest one.
+LATER_BY = 1.25  # if the length of the epoch is not known, windows get further and further apart
+# For a training that ends before this, the first window, the most expensive one, is enough.
 SAMPLED_AFTER_S = 5.0
-LOOK_EACH_S = 0.05  # whether there is budget for another window: not after each fast step
-MOST_RECORDING_TO_SAVING = 3.0  # noise may make recording look dearer than it ever was
-# A slow step takes so many times the median, and long enough to matter.
+LOOK_EACH_S = 0.05  # how often to check for budget for another window: not after each fast step
+MOST_RECORDING_TO_SAVING = 3.0  # noise may make recording look more expensive than it was
+# A slow step takes this many times the median, and long enough to matter.
 SLOW_TIMES, SLOW_SECONDS, STEPS_FOR_MEDIAN = 5.0, 1.0, 8
 MOST_SLOW_WINDOWS = 3
-MOST_HANG_WINDOWS = 3  # a training that stalls each hour should not fill the disk
+MOST_HANG_WINDOWS = 3  # a training that stalls every hour should not fill the disk
 SLOW_WINDOW_STEPS, SLOW_WINDOW_SECONDS = 5, 10.0
 RECENT_STEPS = 64
 
@@ -46,33 +47,33 @@ class _OpenWindow:
     reason: str
     at_s: float
     steps: int = 0
-    first_end_s: float = 0.0  # of its first step: tracing is over by then
+    first_end_s: float = 0.0  # when its first step ended: tracing is over by then
 
 
 class WindowPlan:
-    """Of one process, over all its fits. `budget` is the share of the time that it may cost."""
+    """For one process, over all its fits. `budget` is the share of time that profiling may cost."""
 
     def __init__(self, budget: float) -> None:
         self.budget = budget
         self._open: _OpenWindow | None = None
         self._being_saved: _OpenWindow | None = None
-        # Of the windows so far:
+        # About the windows so far:
         self._windows = 0
         self._bytes = 0
         self._profiled_steps = 0
         self._saving_s = 0.0
-        self._a_step = (0, 0.0)  # bytes and seconds of saving for a step, of the last window
+        self._a_step = (0, 0.0)  # bytes, and seconds of saving, per step in the last window
         self._slow_windows = 0
         self._hang_windows = 0
         self._closed_s = 0.0
         self._look_at_s = 0.0
-        # Of the steps so far:
+        # About the steps so far:
         self._plain_s: deque[float] = deque(maxlen=RECENT_STEPS)
         self._recorded_s: deque[float] = deque(maxlen=RECENT_STEPS)
         self._slow_step_seen = False
-        # Of this fit:
+        # About this fit:
         self._began_s = 0.0
-        self._earlier_s = 0.0  # trained in earlier fits
+        self._earlier_s = 0.0  # time in earlier fits
         self._steps = 0
         self._steps_expected: int | None = None
         self._is_first_epoch = False
@@ -106,7 +107,7 @@ class WindowPlan:
         self._closed_s = now_s
 
     def saved(self, size: int, seconds: float) -> None:
-        """`seconds` of a core."""
+        """`seconds`: the time that saving took on a core."""
         window, self._being_saved = self._being_saved, None
         if window is not None:
             steps = max(window.steps, 1)
@@ -116,11 +117,11 @@ class WindowPlan:
             self._saving_s += seconds
 
     def step_ended(self, now_s: float, seconds: float) -> None:
-        """A training step; `seconds` since the end of the one before."""
+        """A training step ended, `seconds` after the one before."""
         self._steps += 1
         window = self._open
         if window is not None:
-            # The first one may have been traced, or begun before the window.
+            # The first step may have been traced, or may have begun before the window.
             if window.steps > 0:
                 self._recorded_s.append(seconds)
             self.test_step_ended(now_s)
@@ -130,7 +131,7 @@ class WindowPlan:
             self._plain_s.append(seconds)
 
     def test_step_ended(self, now_s: float) -> None:
-        """A step of the validation."""
+        """A validation step ended."""
         if self._open is not None:
             self._open.steps += 1
             if self._open.steps == 1:
@@ -153,7 +154,7 @@ class WindowPlan:
         return WindowReason.SAMPLE if is_sampled else None
 
     def opens_for_validation(self) -> bool:
-        """The first one, which is traced too. It is worth going over the budget for."""
+        """For the first one, whose graph is traced, too. It is worth exceeding the budget."""
         is_first = self._is_first_epoch and not self._has_validated
         self._has_validated = True
         return is_first and self._has_room()
@@ -194,7 +195,8 @@ class WindowPlan:
         return spent_s + next_s <= self.budget * self._trained_s(now_s)
 
     def _whole_steps(self, now_s: float) -> int:
-        """Of the open window. Others than the first are not opened where this is too dear."""
+        """When the open window is complete. Only the first one may be too expensive: others are
+        opened only if they can be afforded."""
         if self._windows > 1 or self._steps_expected is None or not self._recorded_s:
             return WHOLE_STEPS
         steps_left = self._steps_expected - self._steps
@@ -208,8 +210,8 @@ class WindowPlan:
         return self._earlier_s + now_s - self._began_s
 
     def _recording_a_step_s(self) -> float:
-        """What a step takes longer while it is recorded. At least as long as saving it: the other
-        cores are kept busy too, and it was measured so."""
+        """How much longer a step takes while it is recorded: at least as long as saving it, since
+        the other cores are kept busy, too. Measurements confirm this."""
         _, saving_s = self._a_step
         if min(len(self._plain_s), len(self._recorded_s)) < STEPS_FOR_MEDIAN:
             return saving_s
@@ -217,7 +219,7 @@ class WindowPlan:
         return min(max(longer_s, saving_s), MOST_RECORDING_TO_SAVING * saving_s)
 
     def _is_its_turn(self, now_s: float) -> bool:
-        """Whether the room left allows for another window at this point of the epoch."""
+        """Whether there is enough room left for another window at this point in the epoch."""
         used = max(self._bytes / MOST_BYTES, self._windows / MOST_WINDOWS)
         if used < AT_ONCE:
             return True

@@ -1,8 +1,8 @@
 """What TensorFlow is doing in a process that hangs: how far its input has come, and which loops of
 its graphs may never end.
 
-tf.data counts what each stage has produced, for its autotuning. A stage that produces nothing while
-the one below produces more and more drops everything. Nothing is looked at before a training hangs.
+For its autotuning, tf.data counts what each stage has produced. A stage that produces nothing while
+the one below produces more and more drops everything. Nothing is looked at until a training hangs.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from tb_stall_plugin.capture.process.loops import takes_all_in, yields_for_ever
 from tb_stall_plugin.capture.process.thread_stacks import line_of
 from tb_stall_plugin.capture.training.endless_generators import endless_generator
 
-PAUSES_S = (0.0, 1.0, 2.0)  # the process may be ended soon, and a pass through its data takes time
+PAUSES_S = (0.0, 1.0, 2.0)  # short, as the process may end soon; but data takes time to move
 PEEK_S = 0.02
 MOST_STAGES = 50
-ITERATOR = "OwnedIterator"  # of a tf.data.Dataset, in TensorFlow 2
+ITERATOR = "OwnedIterator"  # the iterator of a tf.data.Dataset in TensorFlow 2
 LOOPS = ("While", "StatelessWhile")
-# They wait for what other ops, threads or processes give or take; counts identify a batch.
+# Ops that wait for other ops, threads or processes.
 WAITS = re.compile(r"Queue(De|En)queue|Barrier|Collective|(Map|OrderedMap)?(Uns|S)tage$|_?Recv$")
 MOST_WAITS = 20
 CALLED, XLA = "PartitionedCall", "_XlaMustCompile"
@@ -45,7 +45,7 @@ COMPARES = ("Less", "LessEqual", "Greater", "GreaterEqual", "NotEqual")
 
 
 def look_at_work(record: Callable[[WorkRecord], None]) -> None:
-    """Again and again: what grows moves."""
+    """Looks several times: counts that grow show what still moves."""
     held: Held = []
     taken_in: WorkRecord | None = None
     for pause_s in PAUSES_S:
@@ -53,27 +53,27 @@ def look_at_work(record: Callable[[WorkRecord], None]) -> None:
         if taken_in is None and (taken_in := _taken_in_a_loop(until_s)) is not None:
             record(taken_in)
         time.sleep(max(until_s - time.monotonic(), 0.0))
-        held = held_by_libraries()  # not before that are the last ones let go of, see locals_of
+        held = held_by_libraries()  # only now are the last ones released: see locals_of
         work = work_at(held)
         if work is not None:
             record(work)
 
 
 def work_at(held: Held) -> WorkRecord | None:
-    """None where the main thread is not in TensorFlow."""
+    """None if the main thread is not in TensorFlow."""
     steps, iterator, dataset, graph, generator, compiles = None, None, None, None, "", False
     for name, value in held:
         if iterator is None and type(value).__name__ == ITERATOR:
             iterator, dataset = value, getattr(value, "_dataset", None)
         if dataset is None and isinstance(value, tf.data.Dataset):
-            dataset = value  # that a call goes through, be its iterator in no variable
+            dataset = value  # that a call reads, even if its iterator is in no variable
             generator = generator or endless_generator(value)
-        if name == "x" and not generator:  # as evaluate and predict were given it
+        if name == "x" and not generator:  # the data given to evaluate or predict
             generator = endless_generator(value)
         if graph is None and name == "self":
             graph = _graph_of(value)
             compiles = graph is not None and _is_for_xla(value, graph)
-        if steps is None and name == "steps":  # adapt takes so many, of data that may have no end
+        if steps is None and name == "steps":  # adapt reads this many, of data that may be endless
             steps = value
         if steps is None:
             steps = getattr(value, "steps_per_epoch", None) if _is_epoch(value) else None
@@ -95,8 +95,8 @@ def work_at(held: Held) -> WorkRecord | None:
 
 
 def held_by_libraries() -> Held:
-    """Variables of TensorFlow and Keras on the main thread's stack, innermost first; never those of
-    the user's own functions."""
+    """Variables of functions of TensorFlow and Keras on the main thread's stack, innermost first;
+    never those of the user's own functions."""
     return with_current_stacks(_held_by_libraries)
 
 
@@ -110,8 +110,8 @@ def _held_by_libraries(stacks: Mapping[int, list[FrameType]]) -> Held:
 
 
 def _taken_in_a_loop(until_s: float) -> WorkRecord | None:
-    """What a for loop of the user's goes through, if nothing else ends it. Most of its time it
-    spends with what it has got, so it is looked at again and again."""
+    """What a for loop of the user's reads, if only the end of its data can end it. It spends most
+    of its time on the data it has, so we look until we see it asking for more."""
     while time.monotonic() < until_s:
         found = with_current_stacks(_asking_for_data)
         if found is not None:
@@ -125,7 +125,7 @@ def _taken_in_a_loop(until_s: float) -> WorkRecord | None:
 
 
 def _asking_for_data(stacks: Mapping[int, list[FrameType]]) -> tuple[str, Any] | None:
-    """The loop, and an iterator of tf.data or the line of a generator."""
+    """The loop, and a tf.data iterator or the line of a generator."""
     stack = stacks.get(threading.main_thread().ident or 0, [])
     for asked, caller in pairwise(stack):
         if asked.f_code.co_name == "__next__" and Frame(caller.f_code.co_filename, 0, "").is_users:
@@ -143,7 +143,7 @@ def _is_epoch(value: Any) -> bool:
     return type(value).__name__ in ("EpochIterator", "TFEpochIterator")
 
 
-# ---------------------------------------------------------------- its input
+# ---------------------------------------------------------------- the input
 
 
 def _inside(dataset: Any) -> Iterator[Any]:
@@ -175,8 +175,8 @@ def _python(function: Any) -> Any:
 
 
 def _counts(iterator: Any) -> Iterator[StageCount]:
-    """As TensorFlow runs it, which need not be as it was written."""
-    with suppress(Exception):  # without autotuning nothing is counted
+    """The stages as TensorFlow runs them, which may differ from how they were written."""
+    with suppress(Exception):  # without autotuning, nothing is counted
         nodes: Mapping[int, Any] = tf.data.experimental.get_model_proto(iterator).nodes
         inputs = {number for node in nodes.values() for number in node.inputs}
         number = next((each for each in sorted(nodes) if each not in inputs), None)
@@ -186,23 +186,23 @@ def _counts(iterator: Any) -> Iterator[StageCount]:
             number = next(iter(node.inputs), None)
 
 
-# ---------------------------------------------------------------- loops of its graphs
+# ---------------------------------------------------------------- loops in graphs
 
 
 def _graph_of(value: Any) -> Any:
-    """Of a compiled function that is being called."""
+    """The graph of a compiled function that is being called."""
     is_function = type(value).__name__ in ("AtomicFunction", "ConcreteFunction")
     return _built(value) if is_function else None
 
 
 def _built(function: Any) -> Any:
-    """The graph that it was made from, if that is still there: none is made for us."""
+    """The graph that it was made from, if that still exists. We do not have one made."""
     graph = getattr(function, "_cached_graph", None)
     return graph if graph is not None else getattr(function, "_func_graph", None)
 
 
 def _is_for_xla(function: Any, graph: Any) -> bool:
-    """All of it, or a function that it calls: the step inside of Keras's own."""
+    """Whether XLA compiles it, or a function that it calls, such as the step inside Keras's own."""
     with suppress(Exception):  # older versions keep it elsewhere
         if XLA in function.attributes:
             return True
@@ -217,7 +217,7 @@ def _loops_of(dataset: Any) -> Iterator[GraphLoop]:
 
 
 def _endless_loops(graph: Any, of_input: bool) -> tuple[GraphLoop, ...]:
-    """Those that only their condition can end: nobody gave them a number of rounds."""
+    """Loops that only their condition can end: they have no maximum number of rounds."""
     if graph is None:
         return ()
     functions: Mapping[str, Any] = getattr(graph, "_functions", {})
@@ -233,7 +233,7 @@ def _endless_loops(graph: Any, of_input: bool) -> tuple[GraphLoop, ...]:
 
 
 def _waiting_ops(graph: Any) -> tuple[GraphWait, ...]:
-    """Those of its functions, too."""
+    """Including those in the functions that it calls."""
     found = []
     with suppress(Exception):
         for each in _graphs(graph):
@@ -243,14 +243,14 @@ def _waiting_ops(graph: Any) -> tuple[GraphWait, ...]:
 
 
 def _graphs(graph: Any) -> list[Any]:
-    """It, and those of the functions that it calls."""
+    """The graph itself, and those of the functions that it calls."""
     functions: Mapping[str, Any] = getattr(graph, "_functions", {})
     return [graph, *filter(None, map(_built, tuple(functions.values())))] if graph else []
 
 
 def _counts_rounds(condition: Any) -> bool:
-    """Whether whole numbers are compared in it: `maximum_iterations`, `for i in tf.range(n)`, or a
-    counter of the user's own."""
+    """Whether it compares whole numbers: `maximum_iterations`, `for i in tf.range(n)`, or the
+    user's own counter."""
     compared = (op for op in condition.get_operations() if op.type in COMPARES)
     return any(op.inputs[0].dtype.is_integer for op in compared)
 

@@ -1,1 +1,1 @@
-"""`stall-analyze try`: a change applied from outside, measured against the program without it."""
+"""`stall-analyze try`: measures a change, applied from outside, against the unchanged program."""

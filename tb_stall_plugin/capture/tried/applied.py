@@ -1,5 +1,5 @@
-"""The changes themselves, made in the process of a trial run: to the calls of TensorFlow as it is
-imported, and to the model, the data and the callbacks of `fit` as that is called."""
+"""The changes themselves, made in the process of a trial run: to functions of TensorFlow when it is
+imported, and to the model, the data and the callbacks when `fit` is called."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from typing import Any
 
 from tb_stall_plugin.capture.tried.changes import Knob
 
-Arguments = dict[str, Any]  # of fit, by name
+Arguments = dict[str, Any]  # those of fit, by name
 
 
 class Refused(Exception):
-    """The change cannot be made to this program, for the reason given."""
+    """The change cannot be made to this program; the message says why."""
 
 
 INTRA_OP = "TF_NUM_INTRAOP_THREADS"
-_left_out: list[str] = []  # calls of the program that were not carried out
+_left_out: list[str] = []  # calls of the program that we turned into nothing
 
 
 def change_tensorflow(tensorflow: Any, knob: Knob | None) -> None:
-    """What a program calls before fit, and should not."""
+    """Turns calls before fit that the program should not make into nothing."""
     if knob is Knob.THREADS_FREE:
         if os.environ.pop(INTRA_OP, ""):
             _left_out.append(INTRA_OP)
@@ -74,7 +74,7 @@ def _model_of_keras_3(arguments: Arguments) -> Any:
     model = arguments["self"]
     if not hasattr(model, "steps_per_execution"):
         raise Refused("Keras 2 keeps this in a model's inner state; with Keras 3 it can be tried")
-    model.train_function = None  # one that an earlier fit has made would stay as it is
+    model.train_function = None  # one made by an earlier fit would not see the change
     return model
 
 
@@ -117,7 +117,7 @@ def _kind(data: Any) -> str:
 
 def _left_out_is_enough(_: Arguments, __: int) -> None:
     if not _left_out:
-        raise Refused("the program does not do that, so there is nothing to leave out")
+        raise Refused("the program does not do what would be turned off")
 
 
 def _logging_off(arguments: Arguments, _: int) -> None:
@@ -130,7 +130,7 @@ def _logging_off(arguments: Arguments, _: int) -> None:
 
 
 def is_a(callback: Any, name: str) -> bool:
-    """By the name of its class: each Keras has classes of its own."""
+    """Compares names of classes: each version of Keras has its own classes."""
     return any(base.__name__ == name for base in type(callback).__mro__)
 
 

@@ -10,10 +10,10 @@ import tensorflow as tf
 
 
 class BoundCallback(tf.keras.callbacks.Callback):
-    """Calls `done` with nanoseconds, steps and loss when the epoch's steps are over."""
+    """Calls `done` with nanoseconds, steps and loss when the steps are over."""
 
-    # Only the beginning of a batch is looked at, which Keras 3 tells at once in any case: that a
-    # callback wants its end could make Keras fetch the logs of each batch.
+    # Uses only the beginning of a batch, which Keras 3 reports at once in any case. If a callback
+    # wanted its end, Keras might fetch the logs of each batch.
     async_safe = True
     _supports_tf_logs = True
 

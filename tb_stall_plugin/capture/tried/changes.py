@@ -1,6 +1,6 @@
-"""Which changes can be made from outside a program, for which finding, and why others cannot.
+"""Which change can be made from outside a program for which finding, and why others cannot.
 
-Nothing here imports TensorFlow: the command that starts the program reads it, too.
+Nothing here imports TensorFlow, because the command that starts the program needs it, too.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ class TriedChange:
     knob: Knob
     words: str  # what is done, with {} for the number
     value: int = 0
-    caution: str = ""  # what must hold for it, where nobody can check that from outside
+    caution: str = ""  # what to know about it, or what cannot be checked from outside
 
     def __str__(self) -> str:
         return self.words.format(self.value)
 
 
-# As many as the finding advises: beyond these, hardly anything more is saved.
+# As many as the finding advises: with more, hardly anything more is saved.
 STEPS_PER_CALL_MOST = 32
 WORKERS = 4
 
@@ -45,8 +45,8 @@ CHANGES = {
     "ST004": TriedChange(Knob.PREFETCH, "dataset.prefetch(tf.data.AUTOTUNE) before fit()"),
     "ST010": TriedChange(
         Knob.INPUT_THREADS, "options.threading.private_threadpool_size = {} for the dataset", 1,
-        "The prediction is for cheaper input, from a cache for example; this only slows input "
-        "down.",
+        "The prediction is for cheaper input, from a cache for example; this change only slows "
+        "the input down.",
     ),
     "ST002": TriedChange(
         Knob.WORKERS, "PyDataset(workers={}), in threads", WORKERS,
@@ -57,7 +57,7 @@ CHANGES = {
     "ST112": _XLA,
     "ST108": TriedChange(
         Knob.GRAPH, "compile(run_eagerly=False)",
-        caution="Python in the step, such as a print, then runs only while it is traced.",
+        caution="Python in the step, such as a print, then runs only while the step is traced.",
     ),
     "ST407": TriedChange(Knob.THREADS_FREE, "no limit on the threads of an op"),
     "ST311": TriedChange(Knob.CHECKS_OFF, "no tf.debugging.enable_check_numerics()"),
@@ -69,13 +69,13 @@ CHANGES = {
 # By the first digits of the id, longest first.
 _REFUSED = {
     "ST40": "the change is in your own code, between the steps, and cannot be made from outside",
-    "ST0": "the pipeline is put together by your program, and its stages cannot be changed from "
-    "outside without changing what they do",
+    "ST0": "your program builds the pipeline, and its stages cannot be changed from outside "
+    "without changing what they do",
     "ST1": "the step belongs to your program: what it traces cannot be changed from outside",
     "ST2": "your model and data determine how much memory is used",
-    "ST3": "it would change what is learned, not only how fast",
-    "ST4": "nothing in the program would have to change for it",
-    "ST5": "it is about a cluster or about how a run ended, and a few steps cannot show that",
+    "ST3": "the change would affect what is learned, not only how fast",
+    "ST4": "the change is not in the program",
+    "ST5": "it is about a cluster or about how a run ended, which a few steps cannot show",
 }
 
 
@@ -86,7 +86,7 @@ def refusal(finding: str) -> str:
 
 
 def steps_together(steps: int) -> int:
-    """How many steps a call may have, so that there are still a few calls."""
+    """How many steps to put into one call, so that there are still a few calls."""
     together = STEPS_PER_CALL_MOST
     while together > 2 and together * 4 > steps:
         together //= 2

@@ -11,7 +11,7 @@ from tb_stall_plugin.capture.tried.changes import TriedChange
 from tb_stall_plugin.capture.tried.orders import Answer
 from tb_stall_plugin.capture.tried.predicted import Prediction
 
-# Two programs that are the same differ by so much of their time, from process to process.
+# The time of one and the same program varies by about this share from process to process.
 HARDLY = 0.03
 
 
@@ -24,7 +24,7 @@ class Measured:
 
     @property
     def saved_ps(self) -> tuple[int, ...]:
-        """By each pair of neighbors: what the machine did meanwhile hit both."""
+        """Of each pair of neighboring runs: whatever else the machine did affected both."""
         return tuple(a - b for a, b in zip(self.without_ps, self.with_ps, strict=True))
 
     @property
@@ -33,7 +33,7 @@ class Measured:
 
     @property
     def is_clear(self) -> bool:
-        """Whether all pairs agree about who is faster."""
+        """Whether all pairs agree on which is faster."""
         return min(self.saved_ps) > 0 or max(self.saved_ps) < 0
 
 
@@ -54,7 +54,7 @@ def in_words(
     each = f"{times} times each, taking turns" if times > 1 else "once each"
     lines = [
         f"{finding}, tried: {change}",
-        f"The first {result.steps:,} steps, {each}:",
+        f"The first {result.steps:,} steps, {each}:" if result.steps > 1 else f"One step, {each}:",
         "",
         f"  without    {_usual(result.without_ps)}",
         f"  with       {_usual(result.with_ps)}",
@@ -66,8 +66,8 @@ def in_words(
     lost, kept = result.losses
     if lost is not None and kept is not None:
         lines.append(
-            f"The loss after these steps: {lost:.4g} without, {kept:.4g} with; unless the program "
-            "sets a seed, it differs from run to run."
+            f"Loss after these steps: {lost:.4g} without, {kept:.4g} with the change. Unless the "
+            "program sets a seed, the loss differs from run to run."
         )
     if change.caution:
         lines.append(change.caution.format(change.value))

@@ -1,4 +1,4 @@
-"""What `stall-analyze try` tells the process of one trial run, and what that answers."""
+"""What `stall-analyze try` tells the process of one trial run, and what the process answers."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from tb_stall_plugin.capture.tried.changes import Knob
 
 @dataclass(frozen=True)
 class Order:
-    folder: str  # a new one: for the answer, and for what callbacks write
+    folder: str  # a new folder for the answer, and for what callbacks write
     steps: int  # of the first epoch, at most
-    seconds: float | None = None  # and for how long, at most
-    knob: Knob | None = None  # the change; None: the program as it is
+    seconds: float | None = None  # for these steps, at most
+    knob: Knob | None = None  # the change; None for the program as it is
     value: int = 0
-    logdir: str = ""  # capture into it
+    logdir: str = ""  # where to write a capture, if any
 
     def to_text(self) -> str:
         return json.dumps(asdict(self))
@@ -33,7 +33,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Answer:
-    """Of a trial run that reached its end, or that refused the change."""
+    """The answer of a trial run that reached its end, or that refused the change."""
 
     epoch_ps: int = 0  # from the beginning of the epoch to the last of its steps
     steps: int = 0
@@ -45,7 +45,7 @@ class Answer:
 
     @staticmethod
     def read(order: Order) -> Answer | None:
-        """None: the program ended before."""
+        """None if the program ended before it could answer."""
         try:
             return Answer(**json.loads(order.answer_file.read_text(encoding="utf-8")))
         except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""What the analyzer predicts a change to save in the steps that are tried."""
+"""What the analyzer predicts that a change saves in the steps that are tried."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ class Prediction:
 
 
 def predicted(logdir: str, finding: str, share: float) -> Prediction | None:
-    """From a capture; `share` of its steps are tried. None where it does not find that."""
+    """The prediction from a capture, scaled to the share of its steps that is tried. None if the
+    capture does not show that finding."""
     found = [f for run in analyze(logdir) for f in run.findings if f.id == finding]
     if not found:
         return None
@@ -24,5 +25,5 @@ def predicted(logdir: str, finding: str, share: float) -> Prediction | None:
 
 
 def _range_s(finding: Finding) -> tuple[float, float]:
-    """A finding about the measuring itself tells what that costs, not what is saved."""
+    """A finding about the user's own measuring says what that costs, not what a change saves."""
     return finding.gain_s if finding.gain_s[1] else (0.0, finding.lost_s)

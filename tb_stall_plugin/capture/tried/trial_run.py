@@ -1,7 +1,7 @@
 """One trial run: the first steps of the program's first fit, with or without a change.
 
-Then the process ends at once: neither what follows fit in the program nor the end of its epoch is
-run, so no model of a few steps is saved over a trained one.
+Then the process ends at once: neither the end of the epoch nor anything after fit is run, so a
+model trained for a few steps never overwrites a trained one.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ from tb_stall_plugin.capture.tried.orders import Answer, Order
 logger = logging.getLogger("stall")
 
 PS_PER_NS = 1000
-# Where Keras's own callbacks write, by class: that goes to a folder of the trial.
+# The attribute that says where one of Keras's callbacks writes: it is set to a temporary folder.
 WRITES_TO = {"TensorBoard": "log_dir", "CSVLogger": "filename", "ModelCheckpoint": "filepath"}
-# BackupAndRestore would continue another run, and delete its backup afterward. A capture of the
-# script's own would be a second one, in the user's folder.
+# BackupAndRestore would continue another run, and delete its backup afterward. The script's own
+# StallCallback would be a second capture, in the user's folder.
 LEFT_OUT = ("BackupAndRestore", "StallCallback")
 
 
 def actions(text: str) -> dict[str, Callable[[ModuleType], None]]:
-    """By the module that is imported."""
+    """What to do when a module is imported, by its name."""
     order = Order.from_text(text)
     bound = functools.partial(_bound_fit, order)
     return {
@@ -75,7 +75,7 @@ def bounded(fit: Callable[..., Any], order: Order) -> Callable[..., Any]:
         except Refused as why:
             _end(order, Answer(refused=str(why)))
         except Exception as error:
-            logger.warning("Where it failed:", exc_info=True)
+            logger.warning("The trial run failed.", exc_info=True)
             _end(order, Answer(refused=f"it failed: {type(error).__name__}: {error}"))
         return fit(*call.args, **call.kwargs)
 
@@ -86,14 +86,14 @@ def _prepare(arguments: Arguments, order: Order) -> None:
     _check(arguments["self"])
     given = arguments.get("callbacks") or []
     if is_a(given, "CallbackList"):
-        raise Refused("fit() was given a CallbackList, which nothing can be added to")
+        raise Refused("fit() was given a CallbackList, to which nothing can be added")
     given = list(given) if isinstance(given, (list, tuple)) else [given]
     arguments["callbacks"] = [c for c in given if not any(is_a(c, kind) for kind in LEFT_OUT)]
     _write_elsewhere(arguments["callbacks"], order)
     change_fit(arguments, order.knob, order.value)
     first = arguments.get("initial_epoch", 0)
     arguments["epochs"] = first + 1
-    arguments["validation_freq"] = first + 2  # never: it is not in what is compared
+    arguments["validation_freq"] = first + 2  # never: validation is not part of the comparison
     ours = _our_callbacks(order, arguments["self"])
     arguments["callbacks"] = [*ours, *arguments["callbacks"]]
 
@@ -103,7 +103,7 @@ def _check(model: Any) -> None:
     if strategy is None:
         raise Refused("only Keras on TensorFlow can be changed from outside")
     if strategy.num_replicas_in_sync > 1:
-        raise Refused("it trains on several devices, whose steps wait for each other")
+        raise Refused("the model trains on several devices, whose steps wait for each other")
 
 
 def _write_elsewhere(callbacks: list[Any], order: Order) -> None:
@@ -135,7 +135,7 @@ def _our_callbacks(order: Order, model: Any) -> list[Any]:
 
 
 def _end(order: Order, answer: Answer) -> NoReturn:
-    """Without anything that the program would do at its end."""
+    """Ends the process without anything that the program would do at its end."""
     answer.write(order)
     if order.logdir:
         from stall_analyzer.captures.capture_format import StopReason  # noqa: PLC0415
@@ -143,7 +143,7 @@ def _end(order: Order, answer: Answer) -> NoReturn:
 
         guard(order.logdir).close(StopReason.EXIT)
     for worker in multiprocessing.active_children():
-        worker.terminate()  # they would outlive this process, and wait for it
+        worker.terminate()  # it would outlive this process, and wait for it
     for stream in (sys.stdout, sys.stderr):
         stream.flush()
     os._exit(0)

@@ -28,10 +28,10 @@ from tb_stall_plugin.capture.tried.orders import Answer, Order
 from tb_stall_plugin.capture.tried.predicted import Prediction, predicted
 
 PROGRAM = "stall-analyze try"
-NOT_TRIED = 3  # as where there is no run to analyze
+NOT_TRIED = 3  # the same code as when there is no run to analyze
 FAILS = 4
 STEPS, SECONDS, TURNS = 1024, 20.0, 3
-LAST_LINES = 15  # of what a program printed before it failed
+LAST_LINES = 15  # of what a script printed before it failed
 
 DESCRIPTION = """\
 Applies the change that a finding advises to a training script, from outside,
@@ -43,16 +43,15 @@ from a capture of the unchanged script, is shown next to it.
 EPILOG = f"""\
 what can be tried:
 {chr(10).join(f"  {finding}  {change}" for finding, change in sorted(CHANGES.items()))}
-  For other findings it says why not.
+  For other findings, the command says why they cannot be tried.
 
 what happens to the script:
-  It runs from its beginning to the last of the steps, {2 * TURNS + 1} times, and is then
-  stopped: whatever comes after fit does not run, and neither does validation
-  or what callbacks do at the end of the epoch. TensorBoard, CSVLogger and
-  ModelCheckpoint write to a folder that is deleted afterward;
-  BackupAndRestore and the script's own StallCallback are left out. What the
-  script itself writes before fit, and what its own callbacks write after a
-  batch, is written each time.
+  It runs from its beginning to the last of these steps, {2 * TURNS + 1} times, and is then
+  stopped: nothing after fit runs, nor validation, nor what callbacks do at the
+  end of the epoch. Keras's callbacks TensorBoard, CSVLogger and ModelCheckpoint
+  write to a folder that is deleted afterward; BackupAndRestore and the script's
+  own StallCallback are left out. What the script itself writes before fit, and
+  what its own callbacks write after a batch, is written each time.
 
 examples:
   stall-analyze try ST109 -- python train.py
@@ -72,7 +71,7 @@ class _Trials:
     runs: int
 
     def run(self, order: Order, number: int, words: str) -> Answer:
-        """One process. Raises what keeps it from answering."""
+        """Runs one process. Raises if it does not answer, or refuses the change."""
         order = replace(order, folder=str(self.folder / f"run{number}"))
         Path(order.folder).mkdir()
         _say(f"{number} of {self.runs}: {words}")
@@ -123,43 +122,51 @@ def _parser() -> argparse.ArgumentParser:
         epilog=EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("finding", metavar="FINDING", help="such as ST109")
+    parser.add_argument("finding", metavar="FINDING", help="id or name, such as ST109")
     parser.add_argument(
-        "--steps", type=_count, default=STEPS, help=f"of the first epoch, at most ({STEPS:,})"
+        "--steps", type=_count, default=STEPS, help=f"how many to run, at most (default: {STEPS:,})"
     )
     parser.add_argument(
-        "--seconds", type=float, default=SECONDS, help=f"for them, at most ({SECONDS:.0f})"
+        "--seconds",
+        type=float,
+        default=SECONDS,
+        help=f"how long to run them, at most (default: {SECONDS:.0f})",
     )
     parser.add_argument(
-        "--turns", type=_count, default=TURNS, help=f"with and without the change ({TURNS})"
+        "--turns",
+        type=_count,
+        default=TURNS,
+        help=f"runs with and without the change (default: {TURNS})",
     )
     parser.add_argument(
-        "--logdir", metavar="DIR", help="of the capture (default: stall-logs/<date>-<time>)"
+        "--logdir",
+        metavar="DIR",
+        help="where to write (default: stall-logs/<date>-<time>)",
     )
-    parser.add_argument("--json", action="store_true", help="print figures for programs")
+    parser.add_argument("--json", action="store_true", help="print JSON")
     return parser
 
 
 def _divided(given: list[str]) -> tuple[list[str], list[str]]:
-    """What is meant for us, and the command."""
+    """Our own arguments, and the command."""
     end = given.index("--") if "--" in given else len(given)
     return given[:end], given[end + 1 :]
 
 
 def _count(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number of at least 1")
     return int(text)
 
 
 def _finding(wanted: str) -> str:
-    """The id of one that can be tried, by id or name."""
+    """The id of a finding that can be tried, given its id or name."""
     from stall_analyzer.detectors import manual  # noqa: PLC0415
 
     page = manual.page(wanted)
     if "TF_CONFIG" in os.environ:
         raise UsageError(
-            "workers of a cluster wait for each other: nothing can be tried on a single one"
+            "workers of a cluster wait for each other, so nothing can be tried on one alone"
         )
     if page.id not in CHANGES:
         raise UsageError(refusal(page.id))
@@ -172,7 +179,7 @@ def _tried(options: argparse.Namespace, command: Sequence[str], finding: str) ->
     with tempfile.TemporaryDirectory(prefix="stall-try-") as folder:
         trials = _Trials(command, Path(folder), change, 1 + 2 * options.turns)
         order = Order("", options.steps, options.seconds, logdir=logdir)
-        seen = trials.run(order, 1, "as it is, captured")
+        seen = trials.run(order, 1, "unchanged, with a capture")
         if change.knob is Knob.STEPS_PER_EXECUTION:
             change = replace(change, value=steps_together(seen.steps))
         steps = seen.steps - seen.steps % (change.value or 1)
@@ -189,16 +196,16 @@ def _tried(options: argparse.Namespace, command: Sequence[str], finding: str) ->
 def _by_turns(
     trials: _Trials, turns: int, plain: Order, change: TriedChange
 ) -> Iterator[tuple[Answer, Answer]]:
-    """Pairs without and with it. Who comes first changes: a machine that gets warmer, or busier,
-    would else favor one of them."""
+    """Pairs of runs without and with the change. They take turns in coming first: otherwise, a
+    machine that gets warmer or busier would favor one of them."""
     changed = replace(plain, knob=change.knob, value=change.value)
     for turn in range(turns):
         number = 2 + 2 * turn
-        if turn % 2 == 0:  # a change that is refused is so before anything else is run
+        if turn % 2 == 0:  # begins with the change: it may be refused before anything else is run
             after = trials.run(changed, number, "with the change")
-            yield trials.run(plain, number + 1, "without"), after
+            yield trials.run(plain, number + 1, "without the change"), after
         else:
-            before = trials.run(plain, number, "without")
+            before = trials.run(plain, number, "without the change")
             yield before, trials.run(changed, number + 1, "with the change")
 
 
@@ -208,7 +215,7 @@ def _prediction(logdir: str, finding: str, share: float) -> Prediction | None:
     except NothingFound:
         prediction = None
     if prediction is None:
-        _say(f"the capture does not show {finding}: nothing is predicted, but it can be measured")
+        _say(f"the capture does not show {finding}, so there is no prediction; measuring anyway")
     return prediction
 
 
@@ -219,7 +226,8 @@ def _explain(error: _NoAnswer) -> int:
         _say("the script ended without calling Keras's model.fit: custom loops cannot be tried")
         return NOT_TRIED
     changed = error.order.knob is not None
-    _say(f"{'with' if changed else 'without'} the change the script ended with {error.code}")
+    which = "with" if changed else "without"
+    _say(f"the script ended with exit code {error.code} {which} the change")
     return FAILS if changed else NOT_TRIED
 
 

@@ -1,1 +1,1 @@
-"""The capture where Keras trains with JAX or PyTorch, or something unknown."""
+"""The capture for trainings with JAX, PyTorch or anything other than TensorFlow."""

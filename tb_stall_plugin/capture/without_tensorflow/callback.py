@@ -15,7 +15,7 @@ from tb_stall_plugin.capture.without_tensorflow.session import MeanOfEpoch, Plai
 
 
 def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
-    """A hook that is given the session of the fit under way, and is called only during fit."""
+    """A hook that is called only during fit, and is given the session of that fit."""
 
     @functools.wraps(hook)
     def called(self: StallCallback, *arguments: Any, **named: Any) -> None:
@@ -29,8 +29,8 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
 
 
 class StallCallback(keras.callbacks.Callback):
-    """Takes the options of the one for TensorFlow; those on profiles, the probe and the first
-    epoch's line have no effect. Training goes on whatever happens in it."""
+    """Takes the same options as `StallCallback` for TensorFlow, but those for profiles, the probe
+    and the line about the first epoch have no effect. Training continues whatever happens in it."""
 
     def __init__(
         self, logdir: str | os.PathLike[str], *, hang_after_s: float | None = None, **_: Any
@@ -47,7 +47,7 @@ class StallCallback(keras.callbacks.Callback):
         return folder_for(self._logdir)
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy starts over: sessions have threads and files, and its model will be another."""
+        """A copy starts over: a session has threads and files, and the copy gets another model."""
         anew = {"_session": None, "_under_way": None, "model": None, "_model": None}
         return {name: anew.get(name, value) for name, value in vars(self).items()}
 

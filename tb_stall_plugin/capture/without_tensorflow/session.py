@@ -1,5 +1,5 @@
-"""One training that TensorFlow has no part in: what happened when, losses, the host, hangs. Where
-the time of a step went is not known here, so there are no books and no profile.
+"""One training without TensorFlow: what happened when, losses, the host, hangs. Where the time of a
+step went is not known here, so there are no books and no profile.
 """
 
 from __future__ import annotations
@@ -20,21 +20,21 @@ from tb_stall_plugin.capture.training.measured_steps import MeasuredSteps
 logger = logging.getLogger("stall")
 
 NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something other than TensorFlow"}
-LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_S = 0.05  # steps at least this long are all logged, shorter ones when they are due
 NOT_LOOKED_INTO = (
-    "This model is trained with {name}: epochs, steps, losses, memory and hangs are recorded. "
-    "Where the time of a step went is not: the capture can only look into TensorFlow's steps."
+    "This model is trained with {name}: epochs, steps, losses, memory and hangs are recorded, "
+    "but not where the time of a step went: the capture can only look into TensorFlow's steps."
 )
 
 
 class PlainSession:
-    """Called by the training thread; a fit that was left is ended by the watchdog."""
+    """Called by the training thread. If an exception ends a fit, the watchdog ends its session."""
 
     def __init__(self, logdir: str, hang_after_s: float | None) -> None:
         self._guard = guard(logdir, hang_after_s)
         self._recorder, self._pulse = self._guard.recorder, self._guard.pulse
         self._lock = threading.RLock()
-        self._fit: object | None = None  # None: there is none under way
+        self._fit: object | None = None  # None while no fit is running
         self._when_left: Callable[[], bool] | None = None
         self._measured_steps = MeasuredSteps()
 
@@ -45,7 +45,7 @@ class PlainSession:
     def begin(
         self, steps_in_epoch: int | None = None, was_left: Callable[[], bool] | None = None
     ) -> None:
-        """`was_left` says whether an exception has ended it, where that can be known."""
+        """`was_left` tells whether an exception has ended the fit, if that can be known."""
         self._pulse.was_left()
         with self._lock:
             self.end()
@@ -73,7 +73,7 @@ class PlainSession:
                 self._guard.write_now()
 
     def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
-        """Called by the watchdog, which must not wait."""
+        """Called by the watchdog, which must never wait."""
         if not self._lock.acquire(blocking=False):
             return False
         try:
@@ -108,7 +108,7 @@ class PlainSession:
         self._pulse.begin(TrainingPhase.TRAIN_BATCH)
 
     def step_ends(self, loss: Callable[[], float | None]) -> None:
-        """The loss is asked for on few steps only."""
+        """`loss` is called for a few steps only."""
         self._pulse.step_done()
         was_due, _ = self._measured_steps.steps_ended(1)
         seconds = self._pulse.step_ns[-1] / NS
@@ -121,7 +121,7 @@ class PlainSession:
         self._pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def alive(self) -> None:
-        """A step of the validation has ended."""
+        """A validation step has ended."""
         self._pulse.alive()
 
     def _mark(self, what: str, epoch: int | None = None, steps: int | None = None) -> None:
@@ -130,7 +130,7 @@ class PlainSession:
 
 
 class MeanOfEpoch:
-    """Keras tells the mean of an epoch so far: what the steps since the last time must have had."""
+    """Keras reports the mean loss of an epoch so far: works out the mean of the latest steps."""
 
     def __init__(self) -> None:
         self._told = 0, 0.0
@@ -150,7 +150,7 @@ class MeanOfEpoch:
 
 
 def quietly(action: Callable[[], None]) -> bool:
-    """Whether it worked. Whatever happens in it, the training continues."""
+    """Returns whether it worked. Whatever happens in it, the training continues."""
     try:
         action()
     except Exception:

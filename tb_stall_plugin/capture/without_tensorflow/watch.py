@@ -11,8 +11,8 @@ from tb_stall_plugin.capture.without_tensorflow.session import PlainSession, qui
 
 
 class watch:
-    """Takes the options of the one for TensorFlow; model, optimizer and those on profiles, the
-    probe and the first epoch's line have no effect. Nothing is raised by it."""
+    """Takes the same options as `watch` for TensorFlow, but the model, the optimizer and those for
+    profiles, the probe and the line about the first epoch have no effect. Never raises."""
 
     def __init__(
         self,
@@ -43,7 +43,7 @@ class watch:
         self._try(self._begin_epoch)
 
     def step(self, loss: Any = None) -> None:
-        """A step has ended. The loss is fetched on few steps only."""
+        """A step has ended. The loss is fetched for a few steps only."""
         self._try(lambda: self._end_step(loss))
 
     def _begin(self) -> None:
