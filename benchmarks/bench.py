@@ -1,14 +1,15 @@
-"""How long the analyzer takes, as ratios: to an empty Python, to reading the bytes, to XProf, to
-TensorBoard's own loaders, to a first look.
+"""How long the analyzer takes, as ratios to other times: those of an empty Python, of reading the
+bytes, of XProf, of TensorBoard's own loaders, and of a first look.
 
     python benchmarks/bench.py [--workdir DIR] [--rounds N] [--only NAME...] [--skip-huge]
 
-Makes what it reads (kept and reused with --workdir): two traces by training under the TensorFlow
-profiler, one of more than 2 GiB by repeating real events (repeat.py), and event files (events.py).
-Every figure is a fresh process. All programs take turns, round by round, and the median counts, so
-that a busy moment hits no program alone. Exits with 1 when a target is missed.
+It creates its own logs (kept and reused with --workdir): two traces by training under the
+TensorFlow profiler, one of more than 2 GiB by repeating real events (repeat.py), and event files
+(events.py). Each measurement is a fresh process. All programs take turns, round by round, and the
+median counts, so that a busy moment does not affect one program alone. Exits with 1 if a target is
+missed.
 
-XProf does more work on each event than we need: the ratio compares two waits, not equal work.
+XProf does more work on each event than we do: the ratio compares two waits, not equal work.
 """
 
 from __future__ import annotations
@@ -71,7 +72,7 @@ class Cost:
 
 @dataclass
 class Program:
-    """`run` gives what one fresh process costs."""
+    """`run` returns the cost of one fresh process."""
 
     run: Callable[[], Cost]
     rounds: int
@@ -88,7 +89,7 @@ class Program:
 
 @dataclass(frozen=True)
 class Ratio:
-    """How many times as long `slow` takes as `quick`: at least or at most so many."""
+    """How many times as long `slow` takes as `quick`, with a target: at least or at most."""
 
     name: str
     slow: str
@@ -132,7 +133,7 @@ def run(command: list[str], environment: dict[str, str] | None = None) -> tuple[
         return Cost(seconds, usage.ru_maxrss * unit), output.read().decode()
 
 
-# ---------------------------------------------------------------- what is read
+# ---------------------------------------------------------------- the logs
 
 
 def real_trace(workdir: Path, name: str) -> Path:
@@ -140,7 +141,7 @@ def real_trace(workdir: Path, name: str) -> Path:
     found = sorted(logdir.glob("plugins/profile/*/*.xplane.pb"))
     if not found:
         steps = REAL_TRACES[name]
-        print(f"training {steps} steps for the trace of {name} …", flush=True)
+        print(f"training {steps:,} steps for the {name} trace …", flush=True)
         command = [PYTHON, str(HERE / "profiled_training.py"), str(logdir), str(steps)]
         subprocess.run(command, check=True, capture_output=True)
         found = sorted(logdir.glob("plugins/profile/*/*.xplane.pb"))
@@ -174,7 +175,7 @@ class Programs:
         self.add(name, [*STALL, str(logdir), "--fresh", "--json", "-o", str(report)])
 
     def add_xprof(self, name: str, trace: Path) -> None:
-        """It leaves caches beside the file, so it gets a copy that it has never seen."""
+        """It leaves caches beside the file, so it gets a new copy each time."""
 
         def measured() -> Cost:
             with tempfile.TemporaryDirectory(dir=self._workdir) as scratch:
@@ -184,7 +185,7 @@ class Programs:
         self.made[name] = Program(measured, min(self._rounds, XPROF_ROUNDS))
 
     def add_loading(self, name: str, loader: str, path: Path) -> None:
-        """Only the loading counts: what its imports take says nothing of a loader."""
+        """Only the loading counts: the time of the imports says nothing about a loader."""
 
         def measured() -> Cost:
             cost, output = run(events.command(loader, path))
@@ -193,7 +194,8 @@ class Programs:
         self.made[name] = Program(measured, self._rounds)
 
     def add_growing(self, path: Path) -> None:
-        """A run that is looked at, grows, and is looked at again: the reading, and all of it."""
+        """A run is analyzed, grows, and is analyzed again: measures reading, and whole
+        processes."""
         log = self._workdir / "growing" / "train"
         log.mkdir(parents=True, exist_ok=True)
         grown = log / "events.out.tfevents.1700000000.host.1.0.v2"
@@ -250,7 +252,7 @@ def programs(workdir: Path, rounds: int, skip_huge: bool) -> dict[str, Program]:
 
 
 def show(ratio: Ratio, made: dict[str, Program]) -> str | None:
-    """Print one line; returns the target if it is missed."""
+    """Prints one line; returns the target if it is missed."""
     slow, quick = made[ratio.slow], made[ratio.quick]
     times = slow.seconds / quick.seconds
     target = f"≥ {ratio.least:g}" if ratio.least else f"≤ {ratio.most:g}" if ratio.most else ""
@@ -272,14 +274,14 @@ def over_budget(made: dict[str, Program], sizes: dict[str, int]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workdir", type=Path, help="where the logs are made and kept")
+    parser.add_argument("--workdir", type=Path, help="where to create and keep the logs")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     parser.add_argument(
-        "--only", nargs="+", default=[], help="ratios whose names hold one of these"
+        "--only", nargs="+", default=[], help="ratios whose names contain one of these"
     )
-    parser.add_argument("--skip-huge", action="store_true", help="not the trace of 2 GiB")
+    parser.add_argument("--skip-huge", action="store_true", help="skip the 2 GiB trace")
     options = parser.parse_args()
-    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does with what it installs
+    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does when it installs
     with tempfile.TemporaryDirectory() as temporary:
         workdir = (options.workdir or Path(temporary)).resolve()
         workdir.mkdir(parents=True, exist_ok=True)

@@ -1,9 +1,9 @@
-"""What StallCallback costs a training: with it and without, by turns, in one process.
+"""What StallCallback costs a training: trains with it and without, taking turns, in one process.
 
 Two figures for a tiny, a small and a medium model:
 
-    steady state   two trainings run at once and take turns, a few steps each; time of their turns,
-                   and processor time of the process, which other load on the machine changes less
+    steady state   two trainings run at once and take turns, a few steps each: the time of their
+                   turns, and the processor time, which other load on the machine affects less
     first epoch    of a new model each time, tracing and profiling included
 
     python benchmarks/capture.py [--models tiny small medium] [--rounds N] [--turns N] [--json FILE]
@@ -38,7 +38,7 @@ CLASSES = 10
 
 @dataclass(frozen=True)
 class Kind:
-    turn_steps: int  # of the steady state
+    turn_steps: int  # per turn in the steady state
     epoch_steps: int
 
     def model(self) -> Any:
@@ -49,7 +49,7 @@ class Kind:
 
 
 class Tiny(Kind):
-    """As few ops as a training can have: most of a step is TensorFlow's own, whatever the model."""
+    """As few ops as a training can have: most of a step is the overhead of TensorFlow itself."""
 
     def model(self) -> Any:
         layers = [keras.layers.Dense(64, activation="relu") for _ in range(3)]
@@ -112,7 +112,7 @@ def _batches(shape: tuple[int, ...], batch: int) -> Any:
 
 @dataclass
 class Turns:
-    """Whose turn it is. Each training waits before its first step, and after each turn."""
+    """Knows whose turn it is. Each training waits before its first step, and after each turn."""
 
     left: int
     now: int = 0
@@ -126,7 +126,7 @@ class Turns:
 
 
 class TakesTurns(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
-    """Only begins of batches: Keras may do at their ends whatever it does without a callback."""
+    """Hooks only the beginning of batches, so that Keras ends them as it does without callbacks."""
 
     def __init__(self, turns: Turns, mine: int, steps: int) -> None:
         super().__init__()
@@ -144,14 +144,14 @@ class TakesTurns(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
             self.began_s, self.processor_began_s = time.perf_counter(), time.process_time()
 
     def on_train_end(self, logs: Any = None) -> None:
-        with self.turns.changed:  # the other one goes on alone
+        with self.turns.changed:  # the other one continues alone
             self.turns.now = 1 - self.mine
             self.turns.changed.notify_all()
             self.turns.next_turn = lambda mine: None  # type: ignore[method-assign]
 
 
 def steady_state(kind: Kind, turns: int) -> list[TakesTurns]:
-    """Turn by turn, without and with the capture. The first epoch is left out."""
+    """Times turns without and with the capture. The first epoch is left out."""
     shared = Turns(turns)
     steps = kind.turn_steps * turns
     takers = [TakesTurns(shared, mine, kind.turn_steps) for mine in (0, 1)]
@@ -175,8 +175,8 @@ def steady_state(kind: Kind, turns: int) -> list[TakesTurns]:
 
 
 class EndOfTraining(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
-    """The last callback. What comes after it is not training: TensorFlow takes its iterator down,
-    and now and then waits until that is five seconds old, with a capture and without."""
+    """The last callback. What follows is not training: TensorFlow takes its iterator down, and
+    sometimes waits until that is five seconds old, with or without a capture."""
 
     at_s = 0.0
 
@@ -185,7 +185,7 @@ class EndOfTraining(keras.callbacks.Callback):  # type: ignore[misc, name-define
 
 
 def first_epoch(kind: Kind, folder: str | None) -> float:
-    """Seconds of a training with one epoch, of a new model."""
+    """Seconds to train a new model for one epoch."""
     model, data = kind.model(), kind.data()
     gc.collect()  # of all TensorFlow, it takes 0.1 to 0.3 s, and would fall to whoever comes first
     end = EndOfTraining()
@@ -213,7 +213,7 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
     plain_s: list[float] = []
     captured_s: list[float] = []
     sessions: list[tuple[int, float]] = []
-    for number in range(rounds + 1):  # the first of each warms the process up
+    for number in range(rounds + 1):  # the first round warms the process up
         for captured in random.sample((False, True), 2):
             with tempfile.TemporaryDirectory() as folder:
                 seconds = first_epoch(kind, folder if captured else None)
@@ -245,8 +245,8 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=7, help="first epochs of each kind")
-    parser.add_argument("--turns", type=int, default=40, help="turns of the steady state")
+    parser.add_argument("--rounds", type=int, default=7, help="first epochs with and without")
+    parser.add_argument("--turns", type=int, default=40, help="turns in the steady state")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()
     results = [compare(name, KINDS[name], options.rounds, options.turns) for name in options.models]

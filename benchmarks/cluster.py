@@ -1,11 +1,11 @@
-"""Beyond one machine: a Dask cluster and an object store on loopback, held against a local pass.
+"""Beyond one machine: compares a Dask cluster and an object store on loopback with a local pass.
 
     python benchmarks/cluster.py [--runs 300]
 
-Both must give the same result as the disk, to the byte, and each object must be fetched once; one
-of the two workers is killed on the way, and every twentieth connection to the store is cut. Needs
-the extra [test]. Exits with 1 when anything differs. The times say what the detour costs here, not
-what a cluster or a store would do: everything shares the cores of one machine.
+Both must give the same result as the local disk, byte for byte, and each object must be fetched
+once, although one of the two workers is killed on the way, and every twentieth connection to the
+store is cut. Needs the extra [test]. Exits with 1 if anything differs. The times show what the
+detour costs here, not what a real cluster or store would take: everything shares one machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from tests.batch.dask_cluster import cluster, variables  # noqa: E402
 from tests.batch.object_store import BUCKET, object_store  # noqa: E402
 
 CUT_EVERY = 20
-KILL_AFTER = 0.3  # of the runs
+KILL_AFTER = 0.3  # share of the runs
 
 
 def command(*arguments: str | Path) -> list[str]:
@@ -38,7 +38,7 @@ def command(*arguments: str | Path) -> list[str]:
 def timed(arguments: list[str], environment: dict[str, str]) -> float:
     begin = time.perf_counter()
     done = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode not in {0, 4}:  # some of the runs hold rubbish
+    if done.returncode not in {0, 4}:  # some of the runs contain garbage
         raise RuntimeError(done.stderr[-2000:])
     return time.perf_counter() - begin
 
@@ -65,7 +65,7 @@ def on_dask(folder: Path, fleet: Path, runs: int) -> Path:
         workers[0].send_signal(signal.SIGKILL)
         job.wait()
     seconds = time.perf_counter() - begin
-    print(f"disk, 2 workers of Dask  {seconds:7.1f} s, start included; one worker killed "
+    print(f"disk, 2 Dask workers     {seconds:7.1f} s, start included; one worker killed "
           f"after {done_before} runs", flush=True)  # fmt: skip
     return output
 
@@ -88,7 +88,7 @@ def on_object_store(folder: Path, fleet: Path) -> tuple[Path, list[str]]:
 
 
 def _remove_empty_folders(fleet: Path) -> None:
-    """An object store has none; on a disk a session without a trace is worth a note."""
+    """An object store has none; on a disk, a session without a trace would add a note."""
     for folder, _, _ in os.walk(fleet, topdown=False):
         if not os.listdir(folder):  # noqa: PTH208
             Path(folder).rmdir()
@@ -107,11 +107,11 @@ def main() -> int:
         dask = on_dask(folder, fleet, options.runs)
         store, missed = on_object_store(folder, fleet)
         if dask.read_bytes() != disk.read_bytes():
-            missed.append("Dask gives another result than the disk")
-        # Notes name the file they are about, and there it has another name.
+            missed.append("Dask gives a different result than the disk")
+        # Notes name the file they are about, which has a different name in the store.
         as_disk = store.read_bytes().replace(f"s3://{BUCKET}".encode(), os.fsencode(fleet))
         if as_disk != disk.read_bytes():
-            missed.append("the object store gives another result than the disk")
+            missed.append("the object store gives a different result than the disk")
     for miss in missed:
         print(f"MISSED {miss}")
     return 1 if missed else 0

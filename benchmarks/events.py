@@ -1,14 +1,14 @@
-"""How long event files take to read, beside all of TensorBoard's own loaders.
+"""How long it takes to read event files, compared with all of TensorBoard's own loaders.
 
     python benchmarks/events.py [--workdir DIR]
 
-Makes two files (kept and reused with --workdir): a million scalars, and 300 MB of histograms and
-images. Every figure is a fresh process; programs take turns, and the median counts. Exits with 1
-when the loading of another one is quicker in one of them.
+Creates two files (kept and reused with --workdir): a million scalars, and 300 MB of histograms and
+images. Each measurement is a fresh process; programs take turns, and the median counts. Exits with
+1 if another program loads one of them faster.
 
-TensorBoard's loaders in Python only parse the events, and load TensorFlow, where there is one, to
-find them in the file; without it they take several times as long. `loading` leaves all imports out.
-Its data server (--load_fast) says itself how long it loaded.
+TensorBoard's loaders in Python only parse the events. To find them in the file, they load
+TensorFlow if it is installed; without it, they take several times as long. `loading` excludes all
+imports. TensorBoard's data server (--load_fast) reports its own loading time.
 """
 
 from __future__ import annotations
@@ -135,13 +135,13 @@ def cut_at(path: Path, share: float) -> int:
 
 
 def command(program: str, path: Path) -> list[str]:
-    """Prints how many seconds the loading took."""
+    """A command that prints how many seconds the loading took."""
     code = KEPT if program == "stall, kept" else PROGRAMS[program]
     return [sys.executable, "-c", BEGIN + code + END, str(path)]
 
 
 def measure(program: str, path: Path) -> tuple[float, float]:
-    """Seconds of a fresh process, and of the loading in it."""
+    """Seconds for a fresh process, and for the loading in it."""
     begin = time.perf_counter()
     called = command(program, path)
     output = subprocess.run(called, check=True, capture_output=True, text=True).stdout
@@ -149,7 +149,7 @@ def measure(program: str, path: Path) -> tuple[float, float]:
 
 
 def is_fastest(name: str, path: Path, rounds: int) -> bool:
-    """Print one file's figures."""
+    """Prints one file's figures."""
     turns = [{program: measure(program, path) for program in PROGRAMS} for _ in range(rounds)]
     print(f"\n{name}: {path.stat().st_size / 1e6:,.0f} MB")
     loading = {}
@@ -162,7 +162,7 @@ def is_fastest(name: str, path: Path, rounds: int) -> bool:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workdir", type=Path, help="where the files are made and kept")
+    parser.add_argument("--workdir", type=Path, help="where to create and keep the files")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
@@ -170,7 +170,7 @@ def main() -> int:
         workdir.mkdir(parents=True, exist_ok=True)
         slow = [n for n in FILES if not is_fastest(n, made(workdir, n), options.rounds)]
     for name in slow:
-        print(f"MISSED {name}: a loader of TensorBoard is faster")
+        print(f"MISSED {name}: one of TensorBoard's loaders is faster")
     return 1 if slow else 0
 
 

@@ -1,12 +1,12 @@
-"""How a pass over thousands of runs grows: time, memory, a second pass, and one that was killed.
+"""How a pass over thousands of runs scales: time, memory, a second pass, and a pass that is killed.
 
     python benchmarks/fleet.py [--workdir DIR] [--runs 500 1000 2500 5000]
 
-The runs are copies of sample_logs with changes: some traces are cut, some are missing, some hold
-rubbish, some runs were started twice or have two hosts. Exits with 1 when a target is missed.
+The runs are copies of sample_logs with changes: some traces are cut, some are missing, some contain
+garbage, some runs were started twice or have two hosts. Exits with 1 if a target is missed.
 
-Seconds are those of the clock; "core" are those of all cores together, which say more on a machine
-that has other work to do.
+"clock" is wall time; "core" is the time of all cores together, which says more on a machine that is
+busy with other work.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
 MB = 1_000_000
-LONG_AGO_S = 1_790_000_000  # a run that has not been written to for long is not read again
+LONG_AGO_S = 1_790_000_000  # a run that was last written to long ago is not read again
 SIZES = (500, 1000, 2500, 5000)
 MIN_SPEEDUP = 20  # of the second pass over the largest fleet
-MAX_SLOWDOWN = 1.25  # of a run in the largest fleet over one in the smallest, in core seconds
+MAX_SLOWDOWN = 1.25  # core seconds of a run in the largest fleet, compared with the smallest
 MAX_GROWTH = 40 * MB  # of the memory of all processes, from the smallest fleet to the largest
 SAMPLE_EVERY_S = 0.1
 
@@ -42,7 +42,7 @@ SAMPLE_EVERY_S = 0.1
 
 
 def make_fleet(folder: Path, count: int, seed: int = 1) -> None:
-    """`count` run folders; what stays as it was is a hard link to one copy of the sample."""
+    """Creates `count` run folders; unchanged files are hard links to one copy of the sample."""
     originals = folder.with_name(f"{folder.name}-originals")
     if not originals.exists():
         for sample in SAMPLES:
@@ -69,7 +69,7 @@ def _change(run: Path, chance: random.Random) -> None:
     if what < 0.05 and traces:  # the job was killed while it wrote
         size = traces[0].stat().st_size
         _replace(traces[0], traces[0].read_bytes()[: chance.randrange(size // 2, size)])
-    elif what < 0.07 and traces:  # it never came to write one
+    elif what < 0.07 and traces:  # it never got to write one
         traces[0].unlink()
     elif what < 0.08 and traces:
         _replace(traces[0], chance.randbytes(10_000))
@@ -94,12 +94,12 @@ class Cost:
     seconds: float
     core_seconds: float
     parent_bytes: int
-    all_bytes: int  # of all its processes together
+    all_bytes: int  # for all its processes together
     said: str
 
 
 def measured(arguments: list[str], kill_after: Path | None = None, results: int = 0) -> Cost:
-    """One call of the program; with `kill_after`, ended by -9 once that store has the results."""
+    """Runs the program once; with `kill_after`, kills it when that store has so many results."""
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
@@ -125,7 +125,7 @@ def measured(arguments: list[str], kill_after: Path | None = None, results: int 
 
 
 class _Peaks(threading.Thread):
-    """The memory of a process and of its children, looked at ten times a second."""
+    """Samples the memory of a process and its children ten times a second."""
 
     def __init__(self, pid: int) -> None:
         super().__init__(daemon=True)
@@ -201,7 +201,7 @@ def _missed(first_of: dict[int, Cost], speedup: float) -> list[str]:
 
 
 def killed(workdir: Path, size: int) -> list[str]:
-    """Ended by -9 half-way and started again: nothing lost, nothing twice."""
+    """Killed halfway and started again: nothing may be lost, and nothing appear twice."""
     fleet, store, output = workdir / f"fleet-{size}", workdir / "store-killed", workdir / "k.jsonl"
     shutil.rmtree(store, ignore_errors=True)
     arguments = [str(fleet), "--store", str(store), "--jsonl", str(output)]
@@ -216,15 +216,15 @@ def killed(workdir: Path, size: int) -> list[str]:
     print(f"{len(entries):,} runs in the result, {sum(n > 1 for n in names.values())} twice, "
           f"{len(whole) - len(entries)} lost; {len(kept) - final:,} of those kept were made again; "
           f"the same as undisturbed: {entries == whole}")  # fmt: skip
-    return [] if entries == whole else ["the result after a kill is another one"]
+    return [] if entries == whole else ["the result after a kill is different"]
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
-    parser.add_argument("--workdir", type=Path, help="where the fleets are made and kept")
+    parser.add_argument("--workdir", type=Path, help="where to create and keep the fleets")
     parser.add_argument("--runs", type=int, nargs="+", default=list(SIZES))
     options = parser.parse_args()
-    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does with what it installs
+    compileall.compile_dir(ROOT / "analyzer", quiet=1)  # as pip does when it installs
     with tempfile.TemporaryDirectory() as temporary:
         workdir = (options.workdir or Path(temporary)).resolve()
         workdir.mkdir(parents=True, exist_ok=True)

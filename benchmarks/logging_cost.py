@@ -1,18 +1,18 @@
 """What logging and capturing cost a first epoch, and how much of that the analyzer recognizes.
 
-For a tiny, a small and a medium model, each way of logging between two bare trainings, in another
-order each round, and each round in a process of its own:
+Trains a tiny, a small and a medium model. Each way of logging runs between two bare trainings, in a
+different order each round, and each round in its own process:
 
     bare             nothing is logged
-    epoch            TensorFlow's profiler, and Keras' TensorBoard callback as it comes
+    epoch            TensorFlow's profiler, and Keras's TensorBoard callback with its defaults
     batch            TensorFlow's profiler, and scalars of every batch (update_freq="batch")
     capture          StallCallback
 
-A machine may be a fifth slower for some seconds, and a process faster than the next by as much as
-logging costs. So epochs are short, and *cost* is the median of what each took longer than the mean
-of the two bare ones beside it; `cpu_s` is the same in seconds of all processors. *Recognized* is
-what the report calls `profiler`, in the median; of an epoch that was not traced as a whole, what it
-estimates.
+A machine may be a fifth slower for some seconds, and one process may be faster than the next by as
+much as logging costs. So epochs are short, and *cost* is the median of how much longer each took
+than the mean of the two bare ones beside it; `cpu_s` is the same in processor time. *Recognized* is
+the median of what the report calls `profiler`; for an epoch that was not traced as a whole, of its
+estimate.
 
     python benchmarks/logging_cost.py [--models tiny small medium] [--rounds N] [--json FILE]
 
@@ -50,9 +50,9 @@ keras = tf.keras
 BARE = "bare"
 PS_PER_S = 1e12
 STEPS = {"tiny": 1500, "small": 200, "medium": 50}
-WARM_UP_STEPS = 20  # the first training of a process takes longer, whoever logs it
+WARM_UP_STEPS = 20  # the first training in a process takes longer, however it is logged
 RESULT = "cost.json"  # beside the logs of a training
-Seconds = dict[str, float]  # by clock: "s" of the wall, "cpu_s" of all processors
+Seconds = dict[str, float]  # by clock: "s" is wall time, "cpu_s" is processor time
 
 
 def _clocks() -> Seconds:
@@ -101,7 +101,7 @@ LOGGED = tuple(WAYS)[:-1]
 
 
 def first_epoch(kind: Kind, way: str, folder: str) -> Seconds:
-    """Of a new model."""
+    """Times the first epoch of a new model."""
     model, data = kind.model(), kind.data()
     begin, end = Begin(), End()
     gc.collect()
@@ -113,7 +113,7 @@ def first_epoch(kind: Kind, way: str, folder: str) -> Seconds:
 
 
 def train(name: str, number: int, folder: Path) -> None:
-    """One round in this process, after a warm-up that nobody logs."""
+    """Runs one round in this process, after a warm-up without logging."""
     kind = replace(KINDS[name], epoch_steps=STEPS[name])
     first_epoch(replace(kind, epoch_steps=WARM_UP_STEPS), BARE, "")
     turn = number % len(LOGGED)
@@ -141,7 +141,7 @@ def recognized(logs: Path) -> float:
 
 
 def compare(folder: Path, way: str) -> dict[str, Any]:
-    """Of one model."""
+    """Compares one way of logging with bare trainings, for one model."""
     files = sorted((folder / way).glob(f"*/{RESULT}"))
     rounds = [json.loads(file.read_text()) for file in files]
     costs = [one["logged"]["s"] - one["bare"]["s"] for one in rounds]
@@ -164,7 +164,7 @@ def compare(folder: Path, way: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=5, help="first epochs of each way")
+    parser.add_argument("--rounds", type=int, default=5, help="first epochs for each way")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only-score", action="store_true")
     parser.add_argument("--under", nargs="+", default=[], help="command that starts a round")

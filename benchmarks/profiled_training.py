@@ -1,9 +1,9 @@
-"""Train a small Keras model under the TensorFlow profiler: the real traces of the benchmark.
+"""Trains a small Keras model under the TensorFlow profiler, for the real traces of the benchmark.
 
-Run as a program of its own (`python profiled_training.py LOGDIR STEPS`), because the profiler keeps
-every event in memory until it stops: the benchmark itself must not carry that weight.
+It is a separate program (`python profiled_training.py LOGDIR STEPS`), because the profiler keeps
+every event in memory until it stops, which must not burden the benchmark itself.
 
-The model is many narrow layers: next to no arithmetic, about a hundred kilobytes of events a step.
+The model has many narrow layers: hardly any arithmetic, but about 100 kB of events per step.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""Make a huge trace out of a real one: the events of every line again and again, each time later.
+"""Makes a huge trace out of a real one: repeats the events of every line, each time later.
 
 No training run writes gigabytes in reasonable time, so the events are real but repeated. The file
-keeps the real layout (tables after the lines) and is written as a stream. Offsets are padded to
-one width, which protobuf allows, so that each repetition only overwrites bytes; ids of steps and of
-their links get other low bits in each repetition, so that steps stay distinct.
+keeps the real layout (tables after the lines) and is written as a stream. Offsets are padded to the
+same width, which protobuf allows, so that each repetition only overwrites bytes. Ids of steps and
+of their links get different low bits in each repetition, so that steps stay distinct.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import numpy.typing as npt
 from stall_analyzer.decode.scan import LineRange, scan
 from stall_analyzer.files import wire
 
-OFFSET_BYTES = 8  # of a varint: up to twenty hours
+OFFSET_BYTES = 8  # in a varint: up to twenty hours
 STEP_STATS = frozenset({"id", "step_id", "_p", "_c"})
 MAX_REPETITIONS = 127  # as many as the low bits of an id can tell apart
 LONG_ID = 5  # bytes; shorter values are counters, not ids of steps
-MINUS_ONE = (1 << 64) - 1  # constant folding, which belongs to no step
+MINUS_ONE = (1 << 64) - 1  # the id of constant folding, which belongs to no step
 HOST = b"/host:CPU"
 
 
 def repeat(source: Path, target: Path, size: int) -> int:
-    """Write `target` of at least `size` bytes; returns how often the events are repeated."""
+    """Writes `target` with at least `size` bytes; returns how often the events are repeated."""
     data = source.read_bytes()
     with source.open("rb") as file:
         planes = scan(file.fileno(), len(data)).planes
@@ -113,7 +113,7 @@ def _take_apart(data: bytes, begin: int, end: int) -> tuple[bytes, int, int, int
 
 
 def _ids(data: bytes, begin: int, end: int, step_stats: set[int]) -> list[int]:
-    """Where the first bytes of the ids of steps stand."""
+    """The places of the first bytes of step ids."""
     found = []
     for number, wire_type, start, stop in wire.fields(data, begin, end):
         if number == 4 and wire_type == wire.BYTES:

@@ -1,14 +1,14 @@
-"""How long the tab waits for its data, beside XProf's overview page in the same TensorBoard.
+"""How long the tab waits for its data, compared with XProf's overview page in the same TensorBoard.
 
     python benchmarks/tab.py LOGDIR [ROUNDS]
 
-Works on copies of LOGDIR, because XProf writes into log directories. Cold: the first question to a
-new TensorBoard, with no cache. Warm: the first question to another one, with what the first left
-in its caches. Ours begins with the page's script and ends with report and timeline of a run; the
-page has only to draw them. The median counts.
+Works on copies of LOGDIR, because XProf writes to log directories. Cold: the first request to a new
+TensorBoard, with empty caches. Warm: the first request to another one, with the caches that the
+first one filled. Our time begins with the page's script and ends with the report and the timeline
+of a run, which the page only has to draw. The median counts.
 
-Then somebody moves through the timeline: windows of all sizes and places, of which none may take
-longer than a frame or two. Exits with 1 when one does.
+Then it moves through the timeline like a user: windows of all sizes and places, none of which may
+take longer than a frame or two. Exits with 1 if one does.
 """
 
 from __future__ import annotations
@@ -34,12 +34,12 @@ from urllib.request import urlopen
 SCREEN_PIXELS = 1600
 ASK_EVERY_S = 0.02
 START_WITHIN_S = 120
-# A browser takes as long to show TensorBoard's own page, before anyone can open a tab.
+# A browser takes this long to show TensorBoard's own page, before anyone can open a tab.
 PAGE_S = 2.0
 ROUNDS = 3
 STATES = ("cold", "warm")
 WINDOWS = 40
-ZOOMS = (1, 4, 20, 100, 1000)  # how many times as short as the whole
+ZOOMS = (1, 4, 20, 100, 1000)  # how many times shorter than the whole
 MOST_MS = 30.0
 
 
@@ -60,9 +60,7 @@ def main(logdir: str, rounds: int = ROUNDS) -> int:
         ours, theirs = (statistics.median(side) for side in zip(*measured, strict=True))
         print(f"{state:6}{ours:8.2f} s{theirs:8.2f} s{theirs / ours:8.1f}")
     middle, most = statistics.median(windows_ms), max(windows_ms)
-    print(
-        f"{len(windows_ms)} windows of the timeline: median {middle:.1f} ms, at most {most:.1f} ms"
-    )
+    print(f"{len(windows_ms)} timeline windows: median {middle:.1f} ms, at most {most:.1f} ms")
     print(f"run {run}: {report['verdict']['sentence']}")
     if most > MOST_MS:
         print(f"MISSED a window took {most:.1f} ms, not {MOST_MS:g}")
@@ -70,7 +68,7 @@ def main(logdir: str, rounds: int = ROUNDS) -> int:
 
 
 def _stall(board: str) -> tuple[float, str, dict[str, Any]]:
-    """Seconds until report and timeline are there, the run's name, its report."""
+    """Seconds until the report and the timeline are there, the run's name, and its report."""
     begin = time.perf_counter()
     _fetch(f"{board}/stall/index.js")
     runs = _ask(f"{board}/stall/runs")["runs"]
@@ -85,7 +83,7 @@ def _stall(board: str) -> tuple[float, str, dict[str, Any]]:
 
 
 def _windows(board: str, run: str, report: dict[str, Any]) -> list[float]:
-    """Milliseconds of each: the whole, and smaller and smaller ones all over it."""
+    """Milliseconds for each window: the whole, and smaller and smaller ones all over it."""
     chance = random.Random(1)
     whole_ps = report["window"]["duration_ps"]
     taken_ms = []
@@ -117,7 +115,7 @@ def _fetch(url: str, **arguments: object) -> bytes:
 
 @contextmanager
 def _tensorboard(logs: Path, cache: Path) -> Iterator[str]:
-    """Its address, down to the plugins."""
+    """Its address, including the path to the plugins."""
     with socket.socket() as free:
         free.bind(("localhost", 0))
         port = free.getsockname()[1]

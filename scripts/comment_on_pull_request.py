@@ -1,8 +1,8 @@
-"""A report as a comment on the pull request of a GitHub job; the same comment is kept up to date.
+"""Posts a report as a comment on the pull request of a GitHub job, and keeps it up to date.
 
-`python comment_on_pull_request.py NAME REPORT`, in the environment of a workflow, by the action in
-.github/actions/stall. Only the standard library: it runs in whatever Python the job has. What
-cannot be commented on (a fork's token may not write) is a warning, and no failure.
+The action in .github/actions/stall runs `python comment_on_pull_request.py NAME REPORT` in the
+environment of a workflow. It needs only the standard library, since it runs in whatever Python the
+job has. If it cannot comment (a fork's token may not write), that is a warning, not a failure.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any
 from urllib.error import URLError
 from urllib.request import Request, urlopen
 
-PAGE = 100  # comments; what GitHub gives at most
+PAGE = 100  # comments; GitHub returns no more at once
 MOST_PAGES = 30
 LONGEST = 60_000  # characters; GitHub takes 65,536
 WAIT_S = 30.0
@@ -24,7 +24,7 @@ WAIT_S = 30.0
 def main(name: str, report: Path) -> int:
     number = _pull_request()
     if number is None or not report.is_file():
-        print("::notice title=stall::there is no pull request, or no report, to comment on")
+        print("::notice title=stall::there is no pull request to comment on, or no report")
         return 0
     marker = f"<!-- stall-analyze: {name} -->"
     body = f"{marker}\n{shortened(report.read_text(encoding='utf-8'))}"
@@ -38,7 +38,7 @@ def main(name: str, report: Path) -> int:
 
 
 def put_comment(number: int, marker: str, body: str) -> str:
-    """Gives its address."""
+    """Returns its address."""
     comments = f"{_repository()}/issues/{number}/comments"
     known = _known(comments, marker)
     if known is None:
@@ -49,7 +49,7 @@ def put_comment(number: int, marker: str, body: str) -> str:
 
 
 def shortened(report: str) -> str:
-    """What changed stays in sight, the runs one by one are folded away, and all of it fits."""
+    """Makes the report fit: what changed stays visible, and the single runs are folded away."""
     changed, fold, runs = report.partition("\n## ")
     folded = f"{changed}\n<details><summary>the runs</summary>\n\n## {runs}\n</details>\n"
     text = folded if fold and changed.strip() else report

@@ -1,4 +1,4 @@
-"""docs/reference/json.md, the JSON document as tables, from its schema: `make schema`."""
+"""Writes docs/reference/json.md, the JSON document as tables, from its schema: `make schema`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Writes a detector and its test to start from: `scripts/new_detector FAMILY NAME CAUSE`.
+"""Writes a detector and its test as a starting point: `scripts/new_detector FAMILY NAME CAUSE`.
 
     scripts/new_detector host slow_eager_ops host.eager
 
-What is written passes lint, types and its own test at once: it finds a cause that takes a large
+The result passes lint, type checks and its own test at once: it finds a cause that takes a large
 share of the first epoch. Make it say more than the ledger does, and replace every TODO.
 
-Families without a range of ids, ending and profiling, have no template: their findings do not rest
-on a cause. What only the model's own work takes is not a stall, so it is not offered as a cause.
+The families `ending` and `profiling` have no range of ids, and no template: their findings do not
+rest on a cause. The model's own work is not a stall, so its causes are not offered.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ What it finds
 TODO: in which programs, in a user's words.
 
 Why it stalls
-TODO: why training cannot go on meanwhile.
+TODO: why training cannot continue meanwhile.
 
 How it is measured
 The ledger's time in {cause}. TODO: what else must hold.
@@ -97,14 +97,14 @@ def test_a_large_share_of_the_epoch_is_found_with_its_cost(tmp_path: Path) -> No
     assert finding.evidence
 
 
-def test_a_small_share_is_not_worth_a_word(tmp_path: Path) -> None:
+def test_a_small_share_is_not_worth_mentioning(tmp_path: Path) -> None:
     run = with_cause(training(tmp_path), {name}.CAUSE, share=0.01)
     assert {name}.check(run) is None
 '''
 
 
 def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> list[Path]:
-    """Gives back what was written. Raises ValueError where the names do not fit."""
+    """Returns the files that were written. Raises ValueError if a name does not fit."""
     if not re.fullmatch(r"[a-z][a-z_]+", name):
         raise ValueError(
             f"{name} cannot be a name: use lowercase letters and _, such as slow_eager_ops"
@@ -116,7 +116,7 @@ def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> lis
     test = root / "tests" / "detectors" / f"test_{name}.py"
     for path in (detector, test):
         if path.exists():
-            raise ValueError(f"{path} exists already")
+            raise ValueError(f"{path} already exists")
     words = {
         **{"family": family, "name": name, "cause": cause},
         **{"id": next_id(folder.parent, family), "bucket": bucket_of(cause)},
@@ -127,7 +127,7 @@ def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> lis
 
 
 def next_id(detectors: Path, family: str) -> str:
-    """The one after the last of the family: ids are never used again."""
+    """The id after the last one of the family: ids are never reused."""
     first = FIRST_ID[family]
     texts = [path.read_text("utf-8") for path in detectors.glob("*/*.py")]
     taken = [int(number) for text in texts for number in ID.findall(text)]
@@ -138,9 +138,11 @@ def next_id(detectors: Path, family: str) -> str:
 
 
 def main() -> int:
-    known = argparse.ArgumentParser(description="Writes a detector and its test to start from.")
+    known = argparse.ArgumentParser(
+        description="Writes a detector and its test as a starting point."
+    )
     known.add_argument("family", choices=sorted(FIRST_ID))
-    known.add_argument("name", help="of the finding and of its file, such as slow_eager_ops")
+    known.add_argument("name", help="name of the finding and its file, such as slow_eager_ops")
     known.add_argument("cause", help="such as host.eager; docs/reference/buckets.md lists them")
     given = known.parse_args()
     try:

@@ -1,8 +1,7 @@
 """Makes a checkout ready to be published: `python -m scripts.prepare_release OWNER/NAME vX.Y.Z`.
 
-PyPI shows the README without the repository around it, so links and pictures must be absolute. Only
-the workflow that publishes it knows where the repository lives; hence nothing in the checkout says
-so.
+PyPI shows the README without the repository around it, so links and pictures must be absolute. The
+address is not in the checkout: only the workflow that publishes it knows where the repository is.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ def version() -> str:
 
 
 def problem(tag: str) -> str:
-    """Why this cannot be released; empty where it can."""
+    """Why this cannot be released; empty if it can."""
     if tag != f"v{version()}":
         return f"the tag is {tag}, but the version is {version()}"
     changes = (ROOT / "CHANGELOG.md").read_text("utf-8")

@@ -1,7 +1,6 @@
-"""Writes into the documentation what its commands print: `make docs`.
+"""Updates the outputs of commands in the documentation: `make docs`.
 
-In a block of the kind `console`, a line that begins with `$` is a command, and what follows is its
-output.
+In a `console` block, a line that begins with `$` is a command, and the rest is its output.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ PROGRAM = "stall-analyze"
 
 
 def pages() -> Iterator[Path]:
-    """Everything that a user reads, but the pages of the findings, which are made from the code."""
+    """All pages that a user reads, except those of the findings, which are made from the code."""
     yield ROOT / "README.md"
     yield ROOT / "examples" / "README.md"
     yield from (p for p in sorted((ROOT / "docs").rglob("*.md")) if p.parent.name != "findings")

@@ -1,7 +1,7 @@
-"""Adds to the docs site what is kept elsewhere: a hook of mkdocs.
+"""A hook for mkdocs that adds pages from elsewhere in the repository to the documentation site.
 
-Pages that lie beside the code they describe are shown where they belong in the site. Links to files
-that are not part of the site become plain text.
+Pages that are kept next to the code they describe are shown where they belong in the site. Links to
+files that are not part of the site become plain text.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 
 ROOT = Path(__file__).resolve().parents[1]
-SHOWN = {  # a file of the repository, and its page
+SHOWN = {  # a file in the repository, and its page
     "ARCHITECTURE.md": "explanation/architecture.md",
     "CHANGELOG.md": "project/changelog.md",
     "CONTRIBUTING.md": "project/contributing.md",
@@ -42,7 +42,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def site_link(found: re.Match[str], source: str, here: str, files: Files) -> str:
-    """A link as it must be in the site; its text alone where the site lacks the file."""
+    """The link as it must be in the site, or only its text if the site does not have the file."""
     text, target, anchor = found[1], found[2], found[3] or ""
     if not target or "://" in target:
         return found[0]

@@ -1,4 +1,4 @@
-"""Print the terminal's view of a log directory as a web page, for `make screenshots`."""
+"""Prints a log directory's report, as in a terminal, as a web page, for `make screenshots`."""
 
 from __future__ import annotations
 

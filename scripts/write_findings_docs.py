@@ -14,7 +14,7 @@ NOTICE = "<!-- Written by `make docs` from the docstring of the detector: change
 
 
 def documents() -> dict[str, str]:
-    """File names and what belongs into them."""
+    """The files by name, with their content."""
     every = pages()
     return {"README.md": _index(every), **{f"{page.id}.md": _markdown(page) for page in every}}
 

@@ -1,6 +1,6 @@
-"""schema.json and its page in the docs, from the types of the document: `make schema`.
+"""Writes schema.json and its page in the docs from the types of the document: `make schema`.
 
-The page's own types are made of it in turn, whenever they are needed (frontend/package.json).
+The frontend's types are generated from the schema whenever they are needed (frontend/package.json).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def main() -> None:
 
 
 def text() -> str:
-    """The schema with its innermost brackets each on one line."""
+    """The schema as JSON, in which innermost lists and objects are on one line."""
     spread = json.dumps(schema(), indent=2, ensure_ascii=False) + "\n"
     return INNERMOST.sub(lambda found: " ".join(found[0].split()), spread)
 
@@ -101,7 +101,7 @@ def _described(text: str | None) -> Json:
 
 
 def _comments(kind: Any) -> dict[str, str]:
-    """What stands behind the keys, on their lines."""
+    """The comments on the lines of the keys."""
     source = inspect.getsource(kind)
     base = source.partition("(")[2].partition(")")[0]
     inherited = {} if base == "TypedDict" else _comments(DEFINED[base])

@@ -99,5 +99,5 @@ def test_a_name_that_cannot_be_a_module_is_refused(name: str, tmp_path: Path) ->
 
 def test_nothing_is_overwritten(checkout: Path) -> None:
     write_detector("host", NAME, "host.eager", checkout)
-    with pytest.raises(ValueError, match="exists already"):
+    with pytest.raises(ValueError, match="already exists"):
         write_detector("host", NAME, "host.eager", checkout)
