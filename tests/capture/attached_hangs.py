@@ -1,8 +1,8 @@
-"""Programs that hang, and know nothing of a capture. Each says so in a line before it does."""
+"""Programs that hang and know nothing of a capture. Each prints a line right before it hangs."""
 
 from __future__ import annotations
 
-# Where a user may read only processes that it started (Ubuntu), the tests' siblings may as well.
+# Lets any process of this user read this one, even if the kernel restricts it (as on Ubuntu).
 PRELUDE = """\
 import ctypes, sys
 ctypes.CDLL(None).prctl(0x59616D61, ctypes.c_ulong(-1), 0, 0, 0)
@@ -82,7 +82,7 @@ train({ONES}.repeat())
 
 
 def line_of_hang(program: str) -> int:
-    """Where the user's own code stands; of a wait of TensorFlow's own, that is fit."""
+    """Where the user's own code is; if TensorFlow itself waits, that is fit."""
     lines = (PRELUDE + program).splitlines()
     mark = "# here" if "# here" in program else "# fit"
     return next(n for n, line in enumerate(lines, 1) if line.endswith(mark))

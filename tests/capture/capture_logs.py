@@ -1,4 +1,4 @@
-"""What a capture has written, and programs that write one."""
+"""Reads what a capture has written, and runs programs that write one."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def records(
 
 
 def scalars(folder: Path, was_killed: bool = False) -> dict[str, list[tuple[int, float]]]:
-    """(step, value) by tag."""
+    """Pairs (step, value) by tag."""
     found: dict[str, list[tuple[int, float]]] = {}
     for event in events(folder, was_killed):
         for value in event.summary.value:
@@ -58,7 +58,7 @@ def scalars(folder: Path, was_killed: bool = False) -> dict[str, list[tuple[int,
 
 
 def start(script: str, *arguments: object, **variables: str) -> subprocess.Popen[str]:
-    """A Python program of its own, its output in pipes."""
+    """Starts a separate Python program, with its output in pipes."""
     return subprocess.Popen(
         [sys.executable, "-c", dedent(script), *map(str, arguments)],
         env={**os.environ, **variables},
@@ -70,7 +70,7 @@ def start(script: str, *arguments: object, **variables: str) -> subprocess.Popen
 
 
 def run(script: str, *arguments: object, **variables: str) -> tuple[int, str]:
-    """Its exit code and what it said on stderr."""
+    """Its exit code, and what it wrote to stderr."""
     child = start(script, *arguments, **variables)
     _, said = child.communicate(timeout=PATIENCE_S)
     return child.returncode, said
@@ -80,7 +80,7 @@ def until(condition: Callable[[], object]) -> None:
     def holds() -> object:
         try:
             return condition()
-        except AssertionError:  # of a record that is being written, only a part is there yet
+        except AssertionError:  # a record is still being written
             return False
 
     assert happens(holds), "it did not happen"

@@ -20,7 +20,7 @@ FEATURES = 8
 
 
 def small_model(**options: Any) -> Any:
-    """Two layers, named first and last."""
+    """A model of two layers, named first and last."""
     keras.utils.set_random_seed(1)
     layers = [
         keras.layers.Input((FEATURES,)),
@@ -33,14 +33,14 @@ def small_model(**options: Any) -> Any:
 
 
 def batches(steps: int, batch: int = 4) -> Any:
-    """A dataset of so many batches, always the same."""
+    """A dataset of that many batches, always the same."""
     random = np.random.default_rng(0)
     x = random.normal(size=(steps * batch, FEATURES)).astype("float32")
     return tf.data.Dataset.from_tensor_slices((x, x[:, :1])).batch(batch)
 
 
 def finish(logdir: Path) -> None:
-    """What the end of the process does: save the open profile, write all records."""
+    """Does what the end of the process does: saves the open profile and writes all records."""
     captured = guard(logdir)
     captured.on_end()
     captured.recorder.flush(urgent=True)

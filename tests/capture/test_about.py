@@ -1,4 +1,4 @@
-"""What a process knows of itself and of its cluster."""
+"""What a process knows about itself and its cluster."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tb_stall_plugin.capture.process.about import is_one_of_several
         ({}, False),
     ],
 )
-def test_a_cluster_of_one_is_none(
+def test_a_cluster_of_one_does_not_count_as_a_cluster(
     config: dict[str, object], several: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TF_CONFIG", json.dumps(config))

@@ -1,4 +1,4 @@
-"""Of the same training, a capture tells the analyzer all that Keras's TensorBoard callback does."""
+"""A capture tells the analyzer as much about a training as Keras's TensorBoard callback."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def several_steps_at_once(callback: Any) -> None:
 
 
 class WithOwnStep(keras.Model):
-    """Which tells Keras of no loss but the one that it returns."""
+    """Tells Keras only the loss that it returns."""
 
     def train_step(self, data: Any) -> Any:
         x, y = data
@@ -104,7 +104,7 @@ def test_a_capture_knows_what_an_ordinary_log_knows(program: Program, tmp_path: 
         stall: StallCallback(stall, profile=False, report=False),
     }
     for callback in callbacks.values():
-        keras.backend.clear_session()  # or layers would have other names
+        keras.backend.clear_session()  # so that layers get the same names
         keras.utils.set_random_seed(1)
         program(callback)
     finish(stall)
@@ -114,8 +114,8 @@ def test_a_capture_knows_what_an_ordinary_log_knows(program: Program, tmp_path: 
     assert ours.accuracies == pytest.approx(ordinary.accuracies, rel=1e-5)
     assert ordinary.steps_per_epoch in (ours.steps_per_epoch, None)
     assert len(ours.steps) and np.isfinite(ours.steps.value).all()
-    # Keras 2 stores less than it knows of how a model was compiled, and logs no constant rate; of a
-    # model of one's own class Keras 3 stores nothing, either.
+    # Keras 2 stores only a part of how a model was compiled, and does not log a constant rate.
+    # Keras 3, too, stores nothing about a model of a custom class.
     if len(ordinary.learning_rates):
         assert ours.learning_rates == pytest.approx(ordinary.learning_rates, rel=0.02)
     if ordinary.settings.optimizer is not None:
@@ -141,7 +141,7 @@ def test_class_weights_and_batches_are_known_from_a_capture_only(tmp_path: Path)
 
 
 def test_the_call_that_finds_the_end_of_the_data_has_no_loss(tmp_path: Path) -> None:
-    """Nobody knows how many batches a filter leaves, so one more is asked for."""
+    """It is not known how many batches a filter leaves, so one more is requested."""
     model = keras.Sequential(layers(1))
     model.compile("sgd", "mse")
     data = tf.data.Dataset.from_tensor_slices((X, TARGETS)).filter(lambda *_: True).batch(BATCH)
@@ -171,7 +171,7 @@ def test_a_loop_tells_its_epochs_and_its_optimizer(tmp_path: Path) -> None:
     assert ours.settings.guess_loss is None  # how the loop averages its loss is not known
 
 
-def test_the_mean_of_all_steps_stands_for_those_between_two_looks(tmp_path: Path) -> None:
+def test_the_mean_of_all_steps_represents_those_between_two_looks(tmp_path: Path) -> None:
     with watch(tmp_path, profile=False, report=False) as w:
         w.epoch()
         for step in range(32):
@@ -182,7 +182,7 @@ def test_the_mean_of_all_steps_stands_for_those_between_two_looks(tmp_path: Path
     assert (steps.step[-1], steps.value[-1]) == (32, 10.5)
 
 
-def test_one_loss_between_two_looks_that_is_no_number_is_seen(tmp_path: Path) -> None:
+def test_a_single_nan_loss_between_two_looks_is_seen(tmp_path: Path) -> None:
     with watch(tmp_path, profile=False, report=False) as w:
         w.epoch()
         for step in range(32):

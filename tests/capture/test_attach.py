@@ -1,4 +1,4 @@
-"""`stall-analyze attach`: what is said of processes that were started without a capture."""
+"""`stall-analyze attach`: what it says about processes that were started without a capture."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def started(program: str, folder: Path, **variables: str) -> Iterator[subprocess
     try:
         yield process
     finally:
-        os.killpg(process.pid, signal.SIGKILL)  # with what it started
+        os.killpg(process.pid, signal.SIGKILL)  # and everything it started
         process.communicate()
 
 
@@ -96,7 +96,7 @@ def until_it_says_so(process: subprocess.Popen[str]) -> None:
 
 
 def until_it_is_there(process: subprocess.Popen[str], place: str) -> None:
-    """It has said so a moment before."""
+    """The program said that it hangs a moment before it does."""
     until_it_says_so(process)
     until(lambda: is_there(process.pid, place))
 
@@ -110,7 +110,7 @@ def is_there(pid: int, place: str) -> bool:
 
 
 def has_been_still(pid: int) -> bool:
-    """For long enough to say so, if the kernel knows."""
+    """Whether the kernel says that it has been still for long enough to call it stuck."""
     idle_s = idle_seconds(Path(f"/proc/{pid}"), pid)
     return idle_s is None or idle_s >= HANG_S
 
@@ -127,7 +127,7 @@ def allowed(tmp_path_factory: pytest.TempPathFactory) -> None:
 
 @pytest.fixture(scope="module")
 def jobs(allowed: None, tmp_path_factory: pytest.TempPathFactory) -> dict[str, AttachedJob]:
-    """All at once: each has to stand still for a while before anything is said of it."""
+    """All at once: each must stand still for a while before anything can be said about it."""
 
     def attached(name: str) -> AttachedJob:
         hang = HANGS[name]
@@ -160,7 +160,7 @@ def test_the_thread_that_holds_it_up_is_shown_first(jobs: dict[str, AttachedJob]
     assert shown.index("which holds it up") < shown.index("MainThread")
 
 
-def test_memory_children_and_native_threads_are_told(jobs: dict[str, AttachedJob]) -> None:
+def test_memory_children_and_native_threads_are_shown(jobs: dict[str, AttachedJob]) -> None:
     (process,) = json.loads(as_json(jobs["subprocess"]))["processes"]
     assert process["state"] == "stuck"
     assert process["memory"]["rss_bytes"] > 0
@@ -191,7 +191,7 @@ def test_what_computes_sleeps_rests_or_trains_is_not_stuck(allowed: None, tmp_pa
             assert HEALTHY[name][2] in sentence
 
 
-def test_what_stands_still_for_a_moment_only_is_not_called_stuck(
+def test_a_process_that_was_still_only_for_a_moment_is_not_called_stuck(
     allowed: None, tmp_path: Path
 ) -> None:
     with started(hangs.LOCK, tmp_path) as process:
@@ -221,7 +221,7 @@ def test_threads_of_a_capture_inside_the_process_are_left_out(
     assert [thread.name for thread in observer.sights[0].threads] == ["MainThread"]
 
 
-def test_of_a_job_the_process_is_named_that_the_others_wait_for() -> None:
+def test_the_process_that_the_others_of_its_job_wait_for_is_named() -> None:
     waiting, culprit = attached_member(1, "communication"), attached_member(2, "input")
     assert waited_for([waiting, culprit]) is culprit
     assert waited_for([waiting, waiting]) is None
@@ -254,7 +254,7 @@ def test_a_job_is_all_processes_that_one_launcher_started(allowed: None, tmp_pat
 
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
-    """What is said, in one line."""
+    """What it says, in one line."""
     assert attach_command.main(arguments) == 2
     (line,) = capsys.readouterr().err.splitlines()
     return line
@@ -271,7 +271,9 @@ def test_a_zombie_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     child.wait()
 
 
-def test_what_is_no_python_is_refused(allowed: None, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_is_not_python_is_refused(
+    allowed: None, capsys: pytest.CaptureFixture[str]
+) -> None:
     with subprocess.Popen(["sleep", "100"]) as child:
         assert f"process {child.pid} is not a Python process" in refused(capsys, str(child.pid))
         child.kill()
@@ -287,14 +289,14 @@ def test_a_process_of_another_user_is_refused(
     assert "belongs to the user with ID 12345" in refused(capsys, str(os.getppid()))
 
 
-def test_a_process_that_ends_meanwhile_is_refused(
+def test_a_process_that_ends_while_it_is_examined_is_refused(
     allowed: None,
     capsys: pytest.CaptureFixture[str],
     monkeypatch: pytest.MonkeyPatch,
     tmp_path: Path,
 ) -> None:
     def end_it(_: float) -> None:
-        """It stays a zombie, as of a parent that does not ask: `process.kill` would ask."""
+        """It stays a zombie, as if its parent never waited for it: `process.kill` would."""
         os.kill(process.pid, signal.SIGKILL)
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
 

@@ -1,4 +1,4 @@
-"""What a capture says about batches, against the same worked out by hand."""
+"""What a capture says about batches, compared with numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ ROLES = {"x": INPUTS, "y": LABELS, "y_pred": OUTPUTS, "sample_weight": WEIGHTS}
 
 
 def numbers(*batches: dict[str, Any]) -> dict[str, float]:
-    """Of the last of these batches."""
+    """The numbers of the last of these batches."""
     look = BatchNumbers()
     for batch in batches:
         tensors = [tf.constant(np.asarray(value, dtype="float32")) for value in batch.values()]
@@ -65,7 +65,7 @@ def test_a_batch_whose_size_is_known_only_when_it_runs() -> None:
     assert np.array_equal(part.sample, x)
 
 
-def test_ranges_and_shares_of_what_is_no_number() -> None:
+def test_ranges_and_shares_of_values_that_are_not_finite() -> None:
     x = np.array([[1.0, 5.0], [np.nan, 5.0], [3.0, 5.0], [4.0, 5.0]])
     found = numbers({"x": x})
     assert found["inputs/not_finite"] == pytest.approx(1 / 8)
@@ -89,7 +89,7 @@ def test_classes_cost_their_entropy() -> None:
 def test_weights_count_as_in_the_loss_of_keras() -> None:
     y, weight = np.array([0, 1, 1, 1]), np.array([3.0, 1.0, 1.0, 1.0])
     found = numbers({"y": y, "y_pred": np.zeros((4, 2)), "sample_weight": weight})
-    constant = np.full((4, 2), 0.5, "float32")  # with these weights both are equally frequent
+    constant = np.full((4, 2), 0.5, "float32")  # weighted, both classes are equally frequent
     loss = keras.losses.SparseCategoricalCrossentropy()(y, constant, sample_weight=weight)
     assert found[BatchNumber.LABELS_ENTROPY] == pytest.approx(float(loss), rel=1e-5)
 
@@ -102,7 +102,7 @@ def test_shares_of_columns_cost_what_binary_cross_entropy_makes_of_their_means()
     assert found[BatchNumber.LABELS_ENTROPY] == pytest.approx(float(loss), rel=1e-4)
 
 
-def test_amounts_cost_their_variance() -> None:
+def test_quantities_cost_their_variance() -> None:
     y = RANDOM.normal(size=(40, 2)) * [1.0, 5.0]
     found = numbers({"y": y[:20], "y_pred": y[:20]}, {"y": y[20:], "y_pred": y[20:]})
     assert found[BatchNumber.LABELS_VARIANCE] == pytest.approx(y.var(0).mean(), rel=1e-4)
@@ -117,7 +117,7 @@ def test_the_share_within_batches_tells_order(ordered: bool, low: float, high: f
     assert low <= numbers(*batches)[BatchNumber.LABELS_WITHIN] <= high
 
 
-def test_weights_of_rare_classes_are_no_order() -> None:
+def test_weights_of_rare_classes_do_not_count_as_an_order() -> None:
     rare = np.zeros(32)
     rare[0] = 1
     batches = [
@@ -159,7 +159,7 @@ def test_without_the_probe_no_batch_is_looked_at(tmp_path: Path) -> None:
     assert capture_logs.records(tmp_path, "weights") == []
 
 
-def test_inputs_of_several_kinds_are_no_trouble(tmp_path: Path) -> None:
+def test_inputs_of_several_kinds_are_handled(tmp_path: Path) -> None:
     words = keras.layers.Input((1,), dtype="string", name="words")
     lengths = keras.layers.Input((2,), name="lengths")
     model = keras.Model({"words": words, "lengths": lengths}, keras.layers.Dense(1)(lengths))
@@ -197,7 +197,7 @@ def test_labels_that_are_all_the_same_are_found(tmp_path: Path) -> None:
     assert found(tmp_path)["constant_labels"].severity == "act"
 
 
-def test_data_that_is_ordered_by_label_is_found(tmp_path: Path) -> None:
+def test_data_that_is_sorted_by_label_is_found(tmp_path: Path) -> None:
     x = RANDOM.normal(size=(640, FEATURES)).astype("float32")
     train(tmp_path, small_model(), x, np.sort(x[:, :1], axis=0), shuffle=False)
     assert "not_shuffled" in found(tmp_path)
@@ -211,7 +211,7 @@ def test_a_sound_training_has_none_of_these(tmp_path: Path) -> None:
     assert "labels_do_not_fit" not in found(tmp_path)
 
 
-def test_a_look_changes_no_weight_and_traces_nothing_again(tmp_path: Path) -> None:
+def test_a_look_changes_no_weight_and_causes_no_retracing(tmp_path: Path) -> None:
     x = RANDOM.normal(size=(256, FEATURES)).astype("float32")
     plain, looked_at = small_model(), small_model()
     plain.fit(x, x[:, :1], batch_size=12, epochs=2, verbose=0, shuffle=False)

@@ -15,7 +15,7 @@ MS = 1_000_000
 
 
 class Clock:
-    """Goes on when told."""
+    """Moves only when told."""
 
     def __init__(self) -> None:
         self.now_ns = 0
@@ -38,19 +38,19 @@ def books(clock: Clock) -> Books:
     kept.begin()
     kept.phase_begins(BookPhase.TRAIN, epoch_began=True)
     list(kept.records())
-    gc.callbacks.remove(kept._collecting)  # real collections know nothing of our clock
+    gc.callbacks.remove(kept._collecting)  # real collections do not follow our clock
     return kept
 
 
 def ended(books: Books) -> BooksRecord:
-    """The one record of what has ended."""
+    """The only record of what has ended."""
     books.close_row()
     (record,) = books.records()
     return record
 
 
 def end_step(books: Books) -> None:
-    """As the capture's hook does."""
+    """Does what the capture's hook does."""
     with books:
         books.step_ended()
 
@@ -69,10 +69,12 @@ def test_what_a_callback_calls_is_the_callbacks_own(books: Books, clock: Clock) 
     assert spent_ms(ended(books)) == {Account.CALLBACK: 5, Account.PYTHON: 1}
 
 
-def test_a_graph_is_built_on_whoevers_behalf(books: Books, clock: Clock) -> None:
+def test_building_a_graph_counts_as_such_whoever_calls_it(books: Books, clock: Clock) -> None:
     books.enter(books.entry(Account.STEP, "train"))
     clock.wait(2)
-    traced = books.tracing(test_a_graph_is_built_on_whoevers_behalf, "train", "train.py:3")
+    traced = books.tracing(
+        test_building_a_graph_counts_as_such_whoever_calls_it, "train", "train.py:3"
+    )
     assert traced.rank > books.top.rank
     books.enter(traced)
     clock.wait(7)
@@ -86,7 +88,7 @@ def test_a_function_is_traced_again_only_if_a_step_has_ended_since(books: Books)
     def step() -> None: ...
 
     assert books.tracing(step, "step", "").account == Account.TRACE
-    assert books.tracing(step, "step", "").account == Account.TRACE  # Keras traces its first twice
+    assert books.tracing(step, "step", "").account == Account.TRACE  # Keras traces it twice
     books.step_ended()
     assert books.tracing(step, "step", "").account == Account.RETRACE
 
@@ -126,7 +128,7 @@ def test_what_the_graph_measured_is_part_of_the_step_and_never_more(
         (Account.TRACE, {Account.TRACE: 5}),
     ],
 )
-def test_collecting_garbage_is_taken_from_whoever_caused_it_unless_a_graph_is_built(
+def test_garbage_collection_is_taken_out_of_the_account_it_interrupts_unless_a_graph_is_built(
     account: str, spent: dict[str, int], books: Books, clock: Clock
 ) -> None:
     books.enter(books.entry(account, "Report.on_epoch_end"))
@@ -138,7 +140,7 @@ def test_collecting_garbage_is_taken_from_whoever_caused_it_unless_a_graph_is_bu
     assert spent_ms(ended(books)) == spent
 
 
-def test_the_garbage_of_other_threads_is_not_the_trainings(books: Books, clock: Clock) -> None:
+def test_garbage_collection_in_other_threads_does_not_count(books: Books, clock: Clock) -> None:
     other = threading.Thread(target=books._collecting, args=("start", {}))
     other.start()
     other.join()
@@ -179,8 +181,8 @@ def test_after_the_first_epoch_a_row_is_a_second(books: Books, clock: Clock) -> 
     assert len(record.steps) == 5
 
 
-def test_a_row_under_way_is_told_as_it_is(books: Books, clock: Clock) -> None:
-    """A job that is killed while it traces leaves more than the steps before."""
+def test_a_row_in_progress_is_recorded_as_it_is(books: Books, clock: Clock) -> None:
+    """A job that is killed while it traces leaves more than the steps before that."""
     books.enter(books.entry(Account.TRACE, "train", "train.py:3"))
     clock.wait(1500)
     (record,) = books.records()
@@ -202,7 +204,7 @@ def test_items_belong_to_the_phase_in_which_they_were_spent(books: Books, clock:
     assert train.items == expected == end.items
 
 
-def test_names_that_are_made_up_in_each_step_do_not_fill_the_memory(books: Books) -> None:
+def test_names_that_are_new_in_each_step_do_not_fill_the_memory(books: Books) -> None:
     entries = {id(books.entry(Account.STEP, f"step_{n}")) for n in range(10 * MOST_ENTRIES)}
     assert len(entries) <= MOST_ENTRIES
 
@@ -210,7 +212,7 @@ def test_names_that_are_made_up_in_each_step_do_not_fill_the_memory(books: Books
 def test_rows_of_one_of_several_workers_end_with_the_last_call_of_a_step(
     books: Books, clock: Clock
 ) -> None:
-    """There all of them meet. What comes after it belongs to the way to the next meeting."""
+    """All workers meet there. What comes after it belongs to the way to the next meeting."""
     books.meets_others = True
     for _ in range(2):
         for function in ("gradients", "apply"):

@@ -37,7 +37,7 @@ STEPS = 24
 
 
 def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **options: Any) -> Any:
-    """A model that was trained under the capture."""
+    """Trains a model under the capture, and returns it."""
     model = model or small_model(**options)
     callbacks = [StallCallback(logdir), *others]
     model.fit(batches(STEPS), epochs=epochs, verbose=0, callbacks=callbacks)
@@ -45,7 +45,7 @@ def captured(logdir: Path, *others: Any, epochs: int = 1, model: Any = None, **o
     return model
 
 
-def test_the_capture_says_what_it_took_of_the_training_thread(tmp_path: Path) -> None:
+def test_the_capture_says_how_much_of_the_training_thread_it_took(tmp_path: Path) -> None:
     captured(tmp_path)
     marks = capture_logs.records(tmp_path, "mark")
     taken = {mark["what"]: mark["own_s"] for mark in marks}
@@ -210,7 +210,7 @@ def test_beside_another_profiler_it_steps_aside(tmp_path: Path) -> None:
     assert "another profiler was running" in note["text"]
 
 
-def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
+def test_a_second_fit_continues_in_the_same_files(tmp_path: Path) -> None:
     model, callback = small_model(), StallCallback(tmp_path)
     for _ in range(2):
         model.fit(batches(STEPS), verbose=0, callbacks=[callback])
@@ -218,7 +218,7 @@ def test_a_second_fit_goes_on_in_the_same_files(tmp_path: Path) -> None:
     assert len(list(tmp_path.glob("events.*"))) == 1
     begins = [m for m in capture_logs.records(tmp_path, "mark") if m["what"] == "fit_begin"]
     assert [mark["step"] for mark in begins] == [0, STEPS]
-    assert [mark["steps"] for mark in begins] == [STEPS, STEPS]  # of an epoch
+    assert [mark["steps"] for mark in begins] == [STEPS, STEPS]  # in an epoch
     measured = [step for step, _ in capture_logs.scalars(tmp_path)[Tag.LOSS]]
     assert measured[:16] == list(range(16))
     assert set(measured[16:]) <= {STEPS - 1, 31, 2 * STEPS - 1}  # two of them end an epoch
@@ -234,10 +234,10 @@ class FailsAt(keras.callbacks.Callback):
             raise KeyError("label")
 
 
-def test_a_fit_that_an_exception_has_left_is_no_hang(
+def test_a_fit_that_an_exception_has_ended_is_not_a_hang(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Watchdog, "look", lambda watchdog: None)  # or it might ask first
+    monkeypatch.setattr(Watchdog, "look", lambda watchdog: None)  # it might ask first
     with pytest.raises(KeyError):
         captured(tmp_path, FailsAt(3))
     pulse = guard(tmp_path).pulse
@@ -249,7 +249,7 @@ def test_a_fit_that_an_exception_has_left_is_no_hang(
     assert "training ended early" in capture_logs.records(tmp_path, "note")[0]["text"]
 
 
-def test_a_fit_after_one_that_failed_begins_anew(tmp_path: Path) -> None:
+def test_a_fit_after_one_that_failed_starts_over(tmp_path: Path) -> None:
     callback, model = StallCallback(tmp_path), small_model()
     with pytest.raises(KeyError):
         model.fit(batches(STEPS), verbose=0, callbacks=[callback, FailsAt(3)])
@@ -280,7 +280,7 @@ def test_a_step_that_bypasses_the_optimizer_is_not_probed(tmp_path: Path) -> Non
     assert "did not go through the optimizer" in model_record(tmp_path)["why"]
 
 
-def test_data_that_runs_out_is_no_step(tmp_path: Path) -> None:
+def test_a_step_without_data_does_not_count(tmp_path: Path) -> None:
     data = batches(STEPS).filter(lambda x, y: True)  # of unknown length
     model = small_model()
     model.fit(data, verbose=0, callbacks=[StallCallback(tmp_path)])
@@ -297,7 +297,7 @@ def test_a_logdir_that_cannot_be_written(tmp_path: Path, caplog: pytest.LogCaptu
     assert 1 <= len([r for r in caplog.records if r.name == "stall"]) <= 3
 
 
-def test_a_failing_part_is_logged_once_and_the_others_go_on(
+def test_a_failing_part_is_logged_once_and_the_others_continue(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(*_: object) -> None:
@@ -309,10 +309,10 @@ def test_a_failing_part_is_logged_once_and_the_others_go_on(
     [note] = capture_logs.records(tmp_path, "note")
     assert "out of order" in note["text"]
     assert profiles(tmp_path)
-    assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) >= 16  # long ones are added
+    assert len(capture_logs.scalars(tmp_path)[Tag.STEP_SECONDS]) >= 16  # long steps are logged, too
 
 
-def test_models_are_saved_as_ever_during_the_training_and_after_it(tmp_path: Path) -> None:
+def test_models_can_be_saved_as_usual_during_the_training_and_after_it(tmp_path: Path) -> None:
     path = str(tmp_path / "model.keras")
     model = captured(tmp_path / "logs", keras.callbacks.ModelCheckpoint(path))
     loaded = keras.models.load_model(path)
@@ -334,9 +334,9 @@ class Named(StallCallback):
         self.name = name
 
 
-def test_the_iterator_is_let_go_of_when_fit_returns(tmp_path: Path) -> None:
-    """And not with the garbage: one over Python code that is taken down when Python itself ends
-    waits forever, for threads that may run no more Python."""
+def test_the_iterator_is_released_when_fit_returns(tmp_path: Path) -> None:
+    """And not only with the garbage: an iterator over Python code that is taken down when Python
+    ends waits forever, for threads that can no longer run Python."""
 
     def endless() -> Iterator[Any]:
         while True:
@@ -357,7 +357,7 @@ def test_the_iterator_is_let_go_of_when_fit_returns(tmp_path: Path) -> None:
         finish(tmp_path)
 
 
-def test_copies_of_the_callback_begin_anew(tmp_path: Path) -> None:
+def test_copies_of_the_callback_start_over(tmp_path: Path) -> None:
     callback = Named(tmp_path, "run")
     small_model().fit(batches(2), verbose=0, callbacks=[callback])
     for copied in (copy.deepcopy(callback), pickle.loads(pickle.dumps(callback))):

@@ -1,4 +1,4 @@
-"""The capture around a block of a program that runs already."""
+"""The capture around a block in a program that is already running."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ def test_fits_within_are_captured_and_later_ones_are_not(tmp_path: Path) -> None
     assert files[0].stat().st_size == size
 
 
-def test_a_fit_with_a_capture_of_its_own_tells_where_that_writes(tmp_path: Path) -> None:
+def test_a_fit_with_its_own_capture_tells_where_that_writes(tmp_path: Path) -> None:
     with captured_fits(tmp_path / "ours") as folders:
         fit(StallCallback(tmp_path / "theirs", report=False))
     assert folders == [str(tmp_path / "theirs")]
     assert not (tmp_path / "ours").exists()
 
 
-def test_a_wrapper_that_somebody_else_keeps_captures_nothing_any_more(
+def test_a_wrapper_that_somebody_else_keeps_no_longer_captures_anything(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with captured_fits(tmp_path / "run1") as folders:

@@ -1,4 +1,4 @@
-"""`stall-analyze check`: an unchanged script up to its first fit."""
+"""`stall-analyze check` runs an unchanged script up to its first fit."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_healthy_script_ends_at_its_first_fit_with_0(tmp_path: Path) -> None:
     assert records(tmp_path / "logs", "preflight")
 
 
-def test_what_is_found_is_told_by_the_exit_code(tmp_path: Path) -> None:
+def test_the_exit_code_says_that_something_was_found(tmp_path: Path) -> None:
     code, out, _ = check(tmp_path, SCRIPT, "0")
     assert code == 4
     assert "FAILED" in out and "Do not start this training yet" in out
@@ -71,7 +71,7 @@ def test_a_command_line_without_a_script_is_refused(arguments: list[str]) -> Non
     assert done.returncode == 2 and "a script is required" in done.stderr
 
 
-def test_what_could_not_be_checked_is_no_praise() -> None:
+def test_what_could_not_be_checked_does_not_count_as_passed() -> None:
     why = PreflightCheck(CheckName.LOSS, CheckResult.NOT_CHECKED, "a train_step of its own")
     record = PreflightRecord(1, 0.2, (why,))
     assert exit_code(record) == 3

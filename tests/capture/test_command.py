@@ -1,4 +1,4 @@
-"""`stall-analyze capture`: an unchanged script, recorded; its signals and exit code unchanged."""
+"""`stall-analyze capture` records an unchanged script, and passes signals and exit code through."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.patience import PATIENCE_S
 posix = pytest.mark.skipif(os.name != "posix", reason="signals")
 CAPTURE = [sys.executable, "-m", "stall_analyzer", "capture"]
 
-# Enough of TensorFlow and Keras to be imported; it takes no time.
+# Enough of TensorFlow and Keras to be imported, which takes no time.
 STAND_INS = {
     "tensorflow/__init__.py": "",
     "keras/__init__.py": "from keras.src.backend.tensorflow.trainer import TensorFlowTrainer",
@@ -82,14 +82,14 @@ def test_a_command_line_that_cannot_be_used_is_refused(options: list[str]) -> No
     assert "Traceback" not in done.stderr
 
 
-def test_a_command_that_does_not_exist_is_said_so(tmp_path: Path) -> None:
+def test_a_command_that_does_not_exist_is_reported(tmp_path: Path) -> None:
     done = subprocess.run(
         [*CAPTURE, "--", str(tmp_path / "nothing")], capture_output=True, text=True, check=False
     )
     assert done.returncode == 127 and "cannot run" in done.stderr
 
 
-def test_a_script_without_tensorflow_runs_as_ever_and_its_exit_code_passes_through(
+def test_a_script_without_tensorflow_runs_as_usual_and_its_exit_code_passes_through(
     project: Project,
 ) -> None:
     code, out, said = project.run("import sys; print(__name__, sys.argv); sys.exit(3)")
@@ -119,7 +119,7 @@ def test_a_script_that_hangs_before_fit_leaves_its_stacks(project: Project) -> N
     )  # fmt: skip
 
     def hangs() -> list[dict[str, Any]]:
-        """Where it does: a dump may be made before it is there."""
+        """The dumps of that place: one may be written before it gets there."""
         dumps = records(project.logdir, "dump")
         place = "train.py:3 connect"
         return [d for d in dumps if d["threads"][0]["frames"][0].endswith(place)]
@@ -133,20 +133,20 @@ def test_a_script_that_hangs_before_fit_leaves_its_stacks(project: Project) -> N
 
 
 @posix
-def test_a_command_that_was_killed_is_seen_as_killed(project: Project) -> None:
+def test_a_command_that_was_killed_counts_as_killed(project: Project) -> None:
     code, _, _ = project.run("import os, signal; os.kill(os.getpid(), signal.SIGKILL)")
     assert code == -signal.SIGKILL
 
 
 def test_a_fit_that_cannot_be_captured_runs_without(project: Project) -> None:
-    """With these stand-ins StallCallback has nothing to stand on."""
+    """StallCallback cannot work with these stand-ins."""
     script = "import keras; keras.TensorFlowTrainer().fit(1, callbacks=[object()])"
     code, out, said = project.run(script)
     assert (code, out) == (0, "fit 1 ['object']\n")
     assert "not captured" in said
 
 
-def test_workers_of_the_input_do_not_record(project: Project) -> None:
+def test_input_workers_do_not_record(project: Project) -> None:
     code, out, _ = project.run("""
         import multiprocessing, os
 

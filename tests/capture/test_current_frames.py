@@ -1,4 +1,4 @@
-"""Where all threads stand, asked in a way that can neither stop nor crash them."""
+"""Looks at all threads in a way that can neither stop nor crash them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _has_me(frames: dict[int, list[FrameType]]) -> bool:
 
 @pytest.fixture
 def collections() -> Iterator[list[str]]:
-    """Those that begin, of which there is one for each new object."""
+    """Collections that begin; there is one for each new object."""
     begun: list[str] = []
 
     def note(phase: str, _: object) -> None:
@@ -42,13 +42,13 @@ def collections() -> Iterator[list[str]]:
     gc.callbacks.remove(note)
 
 
-def test_no_garbage_is_collected_meanwhile(
+def test_no_garbage_is_collected_during_a_look(
     collections: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     seen = []
 
     class Caller:
-        """As a frame is, the next one is made when it is asked for."""
+        """Like a frame: the next one is created when it is asked for."""
 
         @property
         def f_back(self) -> None:
@@ -63,8 +63,8 @@ def test_no_garbage_is_collected_meanwhile(
     assert gc.isenabled()
 
 
-# Threads that come and go, and a collector that lets them run whenever the looking thread makes an
-# object. With garbage collected in between, Python 3.11 crashed within a second.
+# Threads that come and go, and a collector that lets them run whenever the looking thread creates
+# an object. With garbage collected in between, Python 3.11 crashed within a second.
 STRESS = """import gc, sys, threading, time
 from tb_stall_plugin.capture.process.thread_stacks import python_threads
 
@@ -113,7 +113,7 @@ def test_a_collector_that_was_off_stays_off() -> None:
         gc.enable()
 
 
-def test_it_is_answered_though_nobody_gives_the_lock_back() -> None:
+def test_it_answers_even_if_nobody_releases_the_lock() -> None:
     """As in a child that was forked while another thread looked."""
     from tb_stall_plugin.capture.process import current_frames as module  # noqa: PLC0415
 
@@ -127,7 +127,7 @@ def test_it_is_answered_though_nobody_gives_the_lock_back() -> None:
 
 
 class Kept:
-    """What a function holds in a variable."""
+    """An object that a function holds in a variable."""
 
 
 def _sampled(thread: int) -> None:
@@ -146,7 +146,7 @@ def _sampled(thread: int) -> None:
     ids=["the sampler", "Python's threads", "native threads", "does main rest"],
 )
 def test_nothing_that_was_seen_is_kept_alive(look: Callable[[int], object]) -> None:
-    """Without a collection: programs switch the collector off, and what TensorFlow ends too late
+    """Without garbage collection: programs turn it off, and what TensorFlow ends too late
     may wait forever."""
     seen, is_over = threading.Event(), threading.Event()
     kept: list[weakref.ref[Kept]] = []
@@ -170,7 +170,7 @@ def test_nothing_that_was_seen_is_kept_alive(look: Callable[[int], object]) -> N
         gc.enable()
 
 
-def test_nor_is_who_looks() -> None:
+def test_nor_is_the_function_that_looks() -> None:
     def looks() -> weakref.ref[Kept]:
         variable = Kept()
         python_threads()

@@ -111,7 +111,7 @@ def test_the_only_epoch_counts_as_well(tmp_path: Path, capsys: Capsys) -> None:
     assert len(lines(capsys)) == 1
 
 
-def test_it_can_be_switched_off(tmp_path: Path, capsys: Capsys) -> None:
+def test_it_can_be_turned_off(tmp_path: Path, capsys: Capsys) -> None:
     fit(StallCallback(tmp_path, profile=False, report=False))
     assert lines(capsys) == []
 
@@ -119,7 +119,7 @@ def test_it_can_be_switched_off(tmp_path: Path, capsys: Capsys) -> None:
 def test_it_stands_between_the_bars_of_two_epochs(
     tmp_path: Path, capsys: Capsys, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sys, "stderr", sys.stdout)  # to see both in their order
+    monkeypatch.setattr(sys, "stderr", sys.stdout)  # to see the order of both
     callback = StallCallback(tmp_path, profile=False)
     small_model().fit(batches(4), epochs=2, verbose=2, callbacks=[callback])
     said = capsys.readouterr().out.splitlines()
@@ -128,7 +128,7 @@ def test_it_stands_between_the_bars_of_two_epochs(
     assert "loss" in said[at - 1]
 
 
-def test_an_epoch_that_was_left_is_not_summed_up(tmp_path: Path, capsys: Capsys) -> None:
+def test_an_unfinished_epoch_is_not_summarized(tmp_path: Path, capsys: Capsys) -> None:
     class Fails(keras.callbacks.Callback):
         def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
             if batch == 2:
@@ -161,7 +161,7 @@ def test_a_loop_says_it_at_its_end_unless_it_failed(
     ("task", "speaks"),
     [(("worker", 0), True), (("worker", 1), False), (("ps", 0), False)],
 )
-def test_of_a_cluster_only_the_first_worker_says_it(
+def test_in_a_cluster_only_the_first_worker_says_it(
     tmp_path: Path,
     capsys: Capsys,
     monkeypatch: pytest.MonkeyPatch,
@@ -176,7 +176,7 @@ def test_of_a_cluster_only_the_first_worker_says_it(
     assert len(lines(capsys)) == speaks
 
 
-# ---------------------------------------------------------------- beside a real training
+# ---------------------------------------------------------------- next to a real training
 
 TRAINING = """
     import sys, time
@@ -188,11 +188,11 @@ TRAINING = """
 
     def load():
         random = np.random.default_rng(0)
-        pause_s = max(0.05, (time.monotonic() - began_s) / 50)  # all are longer than the rest
+        pause_s = max(0.05, (time.monotonic() - began_s) / 50)  # together longer than the rest
         for n in range(150):
             time.sleep(pause_s)
             if n == 100:
-                sys.stdin.read()  # until somebody has seen it
+                sys.stdin.read()  # until the test has seen it
             x = random.normal(size=(4, FEATURES)).astype("float32")
             yield x, x[:, :1]
 
@@ -214,7 +214,7 @@ def test_watch_follows_a_real_training_to_its_verdict(tmp_path: Path) -> None:
         assert watching.stdout is not None
         while not lines or not lines[-1].startswith(until):
             lines.append(watching.stdout.readline())
-            assert lines[-1], "it ended before its time"
+            assert lines[-1], "it ended too early"
 
     follow(f"{logdir} does not exist yet")
     training = start(TRAINING, logdir / "run1")

@@ -1,4 +1,4 @@
-"""Loops that compute their condition anew in each round, and always from the same."""
+"""Loops that recompute their condition in each round, always from the same values."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_all_ways_out_depend_on_what_each_round_computes(
 
 def tried(value: Callable[[], float], stop: threading.Event) -> None:
     loss = 1.0
-    sys._getframe().f_trace = None  # coverage sets it, as a debugger does: such are left alone
+    sys._getframe().f_trace = None  # set by coverage, as by a debugger: then it is left alone
     while loss > 0.1:
         time.sleep(0.001)
         loss = 0.0 if stop.is_set() else value()

@@ -1,4 +1,4 @@
-"""A process that hangs, fails or is killed leaves evidence, and ends as without us."""
+"""A process that hangs, fails or is killed leaves evidence, and ends as it would without us."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ PREAMBLE = """
     import ctypes, os, signal, sys, threading, time
     from tb_stall_plugin.capture.process import guard as guards, recorder, signal_listener
     from tb_stall_plugin.capture.process.guard import guard
-    # What a training may wait for its last words; a busy machine may take longer.
+    # How long a training may wait for its last words: on a busy machine, it may take longer.
     for module, names in {
         guards: ("END_AFTER_SIGTERM_S", "END_AT_EXIT_S", "WRITE_S", "LAST_WORDS_S"),
         recorder: ("WAIT_FOR_WRITER_S", "WAIT_AT_THE_END_S"),
@@ -36,7 +36,7 @@ BEGIN = """
     g.pulse.step_done()
     g.recorder.flush()
 """
-# Signals do not interrupt it, and no Python code runs in the main thread any more.
+# Signals do not interrupt it, and the main thread no longer runs Python code.
 HANG_IN_NATIVE_CODE = """
     libc = ctypes.CDLL(None)
     mutex = ctypes.create_string_buffer(256)
@@ -60,7 +60,7 @@ def program(*parts: str) -> str:
 
 
 @posix
-def test_killed_with_9_the_hang_is_on_record_and_there_is_no_end(tmp_path: Path) -> None:
+def test_a_hang_is_recorded_before_a_kill_and_there_is_no_end_record(tmp_path: Path) -> None:
     begin = BEGIN.replace("600", "1")
     child = start(program(begin, HANG_IN_NATIVE_CODE), tmp_path)
     until(lambda: tmp_path.exists() and records(tmp_path, "dump"))
@@ -71,14 +71,14 @@ def test_killed_with_9_the_hang_is_on_record_and_there_is_no_end(tmp_path: Path)
     assert records(tmp_path, "end", was_killed=True) == []
 
 
-def test_an_exit_is_on_record(tmp_path: Path) -> None:
+def test_an_exit_is_recorded(tmp_path: Path) -> None:
     assert run(program(BEGIN), tmp_path) == (0, "")
     assert [record["kind"] for record in records(tmp_path)] == ["start", "end"]
     assert records(tmp_path)[-1]["reason"] == "exit"
 
 
-def test_an_exit_handler_that_takes_long_is_seen_and_so_is_its_end(tmp_path: Path) -> None:
-    """Ours comes before those that were registered before it."""
+def test_an_exit_handler_that_takes_a_long_time_is_seen_and_so_is_its_end(tmp_path: Path) -> None:
+    """Our handler runs before those that were registered earlier."""
     waits = """
         import atexit, pathlib
 
@@ -97,7 +97,7 @@ def test_an_exit_handler_that_takes_long_is_seen_and_so_is_its_end(tmp_path: Pat
     assert any("wait_until_seen" in frame for frame in beat["threads"][0]["frames"])
 
 
-def test_an_exception_is_on_record_and_shown_as_without_us(tmp_path: Path) -> None:
+def test_an_exception_is_recorded_and_shown_as_without_us(tmp_path: Path) -> None:
     fail = """
         def train():
             raise MemoryError("OOM when allocating tensor")
@@ -120,7 +120,7 @@ def test_an_exception_hook_of_the_user_is_called(tmp_path: Path) -> None:
     assert len(records(tmp_path, "dump")) == 1
 
 
-def test_an_exception_that_was_told_before_is_told_again_if_it_ends_the_program(
+def test_an_exception_that_was_recorded_is_recorded_again_if_it_ends_the_program(
     tmp_path: Path,
 ) -> None:
     fail = """
@@ -135,7 +135,7 @@ def test_an_exception_that_was_told_before_is_told_again_if_it_ends_the_program(
     assert errors == [False, True]
 
 
-def test_of_a_long_error_the_end_is_kept_where_tensorflow_says_why(tmp_path: Path) -> None:
+def test_the_end_of_a_long_error_is_kept_because_tensorflow_says_why_there(tmp_path: Path) -> None:
     fail = """
         g.exception(ValueError("first" + "." * 9000 + "last"))
     """
@@ -146,7 +146,7 @@ def test_of_a_long_error_the_end_is_kept_where_tensorflow_says_why(tmp_path: Pat
     assert len(text) < 5000
 
 
-def test_a_disk_that_hangs_stops_neither_who_survives_an_exception_nor_the_exit(
+def test_a_disk_that_hangs_stops_neither_a_program_that_survives_an_exception_nor_its_exit(
     tmp_path: Path,
 ) -> None:
     hanging = """
@@ -173,7 +173,7 @@ def test_ctrl_c_in_a_hang_leaves_a_dump_though_python_does_not_see_it(tmp_path: 
 
 @posix
 def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path) -> None:
-    """Terminating a worker of the input must end the worker, and nothing else."""
+    """Terminating an input worker must end only that worker."""
     fork = """
         reads, writes = os.pipe()
         child = os.fork()
@@ -191,7 +191,7 @@ def test_a_forked_child_neither_writes_nor_speaks_for_its_parent(tmp_path: Path)
 
 
 @posix
-def test_a_forked_child_that_trains_has_a_guard_of_its_own(tmp_path: Path) -> None:
+def test_a_forked_child_that_trains_has_its_own_guard(tmp_path: Path) -> None:
     fork = """
         child = os.fork()
         if not child:
@@ -212,7 +212,7 @@ def test_a_forked_child_that_trains_has_a_guard_of_its_own(tmp_path: Path) -> No
 
 
 @posix
-def test_a_guard_that_is_closed_keeps_nothing_in_memory(tmp_path: Path) -> None:
+def test_a_closed_guard_keeps_nothing_in_memory(tmp_path: Path) -> None:
     script = program("""
         import gc, weakref
         class Model: pass
@@ -250,7 +250,7 @@ def test_the_same_logdir_has_one_guard_and_another_takes_over(tmp_path: Path) ->
         assert [record["kind"] for record in records(tmp_path / name)] == ["start", "end"]
 
 
-def test_a_script_that_changes_its_folder_is_followed(tmp_path: Path) -> None:
+def test_a_script_that_changes_its_working_directory_is_handled(tmp_path: Path) -> None:
     script = program("""
         os.chdir(sys.argv[1])
         g = guard("logs")
@@ -267,10 +267,10 @@ def test_the_start_record_says_what_runs_here(tmp_path: Path) -> None:
     assert first["format"] == 1 and first["hang_after_s"] == 600
     assert first["task"] == {"type": "worker", "index": 1}
     assert first["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert first["devices"] is None  # asking for them too early would fix the user's settings
+    assert first["devices"] is None  # asking for them too early would freeze the user's settings
 
 
-def test_an_unwritable_logdir_changes_nothing_but_a_warning(tmp_path: Path) -> None:
+def test_an_unwritable_logdir_causes_only_a_warning(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     code, said = run(program(BEGIN, indent("print('trained')", "    ")), tmp_path / "file")
     assert code == 0 and said.count("Training continues") == 1

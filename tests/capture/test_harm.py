@@ -1,4 +1,4 @@
-"""The most important of what `make harm` looks at: nothing but the capture differs."""
+"""The most important checks of `make harm`: only the capture makes a difference."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def test_what_is_not_installed_is_skipped_and_said(tmp_path: Path) -> None:
     ],
     ids=["nothing", "exit code", "weights", "traces", "leaks", "console"],
 )
-def test_each_difference_is_told(captured: Ended, said: str) -> None:
+def test_each_difference_is_reported(captured: Ended, said: str) -> None:
     assert difference(KIND, ALONE, captured).startswith(said)
     assert bool(difference(KIND, ALONE, captured)) is bool(said)
 

@@ -35,10 +35,10 @@ BEGIN = """
     module.HeldInterpreter.put_off = put_off_and_tell
     g = guard(sys.argv[1], hang_after_s=5)
 """
-# PyDLL, unlike CDLL, does not let go of the interpreter lock.
+# Unlike CDLL, PyDLL does not release the interpreter lock.
 HOLD = """
     libc = ctypes.PyDLL(None)
-    sys.setswitchinterval(1000)  # from when it has looked, no other thread may come between
+    sys.setswitchinterval(1000)  # after it has looked, no other thread may run
     def wait_for_the_other_workers():
         while not has_looked.is_set():
             time.sleep(0.01)
@@ -55,7 +55,7 @@ def event_file(folder: Path) -> str:
     return str(path)
 
 
-def test_a_held_interpreter_leaves_its_stacks_though_no_python_runs(tmp_path: Path) -> None:
+def test_a_held_interpreter_leaves_its_stacks_although_no_python_runs(tmp_path: Path) -> None:
     child = start(program(BEGIN, HOLD), tmp_path)
     until(lambda: any(tmp_path.glob("events.*")) and read_dump(event_file(tmp_path)))
     child.kill()
@@ -64,7 +64,7 @@ def test_a_held_interpreter_leaves_its_stacks_though_no_python_runs(tmp_path: Pa
     assert dump is not None and dump.interpreter_held
     assert (dump.reason, dump.phase, dump.step) == ("no_step", "startup", 0)
     assert dump.limit_s == 5 and dump.idle_s > 5
-    (thread,) = dump.threads  # ours are left out
+    (thread,) = dump.threads  # our threads are left out
     assert thread.main and thread.frames[0].endswith("wait_for_the_other_workers")
     assert records(tmp_path, "dump", was_killed=True) == []
 
@@ -80,7 +80,7 @@ def test_when_python_runs_again_the_dump_is_recorded(tmp_path: Path) -> None:
     assert child.returncode == 0
     first, *_ = records(tmp_path, "dump")
     assert first["interpreter_held"] and first["ns"] < records(tmp_path, "end")[0]["ns"]
-    assert len(list(tmp_path.iterdir())) == 1  # the file of the stacks is gone
+    assert len(list(tmp_path.iterdir())) == 1  # the file with the stacks is gone
 
 
 def test_a_dump_that_was_not_yet_taken_keeps_its_time(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_sigterm_ends_such_a_process_before_training_begins(tmp_path: Path) -> N
     assert child.returncode == -signal.SIGTERM
 
 
-def test_a_forked_child_ends_though_the_timer_runs(tmp_path: Path) -> None:
+def test_a_forked_child_ends_although_the_timer_runs(tmp_path: Path) -> None:
     fork = """
         time.sleep(0.2)
         for _ in range(3):
@@ -153,8 +153,8 @@ def test_whoever_forks_does_not_wait_for_a_disk_that_hangs(tmp_path: Path) -> No
     assert run(program(BEGIN, fork), tmp_path) == (0, "")
 
 
-def test_a_script_that_sets_the_timer_itself_has_it(tmp_path: Path) -> None:
-    # Python's timer crashes now and then if it looks at a thread that is just at work, so ours
+def test_a_script_that_sets_the_timer_itself_keeps_it(tmp_path: Path) -> None:
+    # Python's timer sometimes crashes if it looks at a running thread, so our two threads
     # stand still meanwhile: the one that looks, and the one that writes.
     own = """
         has_looked.wait()
@@ -233,7 +233,7 @@ def test_the_text_becomes_a_dump() -> None:
         TEXT.encode(),
     ],
 )
-def test_what_says_nothing_is_no_dump(data: bytes) -> None:
+def test_a_file_that_says_nothing_is_not_a_dump(data: bytes) -> None:
     assert parse(data) is None
 
 

@@ -1,4 +1,4 @@
-"""Tensors that a compiled step keeps, so that they can be looked at after it."""
+"""Tensors that a compiled step keeps, so that they can be examined after it."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def keeps(held: HeldTensors, what: str) -> Any:
     return step
 
 
-def test_all_of_the_last_step_are_kept_whatever_their_types_and_shapes() -> None:
+def test_all_tensors_of_the_last_step_are_kept_whatever_their_types_and_shapes() -> None:
     held = HeldTensors()
     step = keeps(held, "numbers")
     given = [tf.constant([1.5, 2.5]), tf.constant(7), tf.constant([[True]])]
@@ -47,7 +47,7 @@ def test_all_of_the_last_step_are_kept_whatever_their_types_and_shapes() -> None
     assert [array.tolist() for array in arrays] == [[1.5, 2.5], 7, [[True]]]
 
 
-def test_they_are_taken_but_once() -> None:
+def test_they_are_taken_only_once() -> None:
     held = HeldTensors()
     assert held.taken() is None
     keeps(held, "numbers")(tf.constant(1.0))
@@ -91,7 +91,7 @@ def test_a_sample_taken_outside_is_the_sample_that_a_step_would_take(shape: tupl
 
 
 def measured(steps: int = 2) -> tuple[dict[str, float], Any, list[Any]]:
-    """Of the last step: scalars by tag, the sample of its batch; and the weights."""
+    """Scalars by tag and the sample of the batch of the last step, and the weights."""
     model = small_model()
     probe = Probe(model.optimizer)
     probe.put_in(model)
@@ -103,7 +103,7 @@ def measured(steps: int = 2) -> tuple[dict[str, float], Any, list[Any]]:
 
 
 @pytest.mark.parametrize("little_bytes", [0, gradients.LITTLE_BYTES])
-def test_both_ways_of_measuring_come_to_the_same(
+def test_both_ways_of_measuring_have_the_same_result(
     monkeypatch: pytest.MonkeyPatch, little_bytes: int
 ) -> None:
     monkeypatch.setattr(gradients, "LITTLE_BYTES", little_bytes)

@@ -17,7 +17,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 
 
 class Machine:
-    """A /proc and a /sys/fs/cgroup of the test's making."""
+    """A /proc and a /sys/fs/cgroup made by the test."""
 
     def __init__(self, folder: Path, group: str) -> None:
         self.proc = folder / "proc"
@@ -34,7 +34,7 @@ class Machine:
 
 
 @linux
-def test_this_machine_tells_most_of_it() -> None:
+def test_this_machine_reports_most_of_it() -> None:
     sample = HostSampler().sample()
     assert {HostMetric.AVAILABLE, HostMetric.CPU} <= set(sample)
     assert MIB < sample[HostMetric.RSS] <= sample[HostMetric.LIMIT]
@@ -63,7 +63,7 @@ def test_machine_memory_and_swap(tmp_path: Path) -> None:
     assert sample[HostMetric.LIMIT] == 8192 * MIB
 
 
-def test_cgroup_2_limits_of_all_levels_hold(tmp_path: Path) -> None:
+def test_cgroup_2_limits_of_all_levels_apply(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "0::/jobs/mine\n")
     machine.write(machine.cgroups / "jobs/mine/memory.max", "max\n")
     machine.write(machine.cgroups / "jobs/memory.max", f"{512 * MIB}\n")
@@ -101,7 +101,7 @@ def test_throttling_counts_from_the_start_of_the_capture(
     assert sampler.sample()[HostMetric.THROTTLED] == 2.0
 
 
-def test_pressure_of_the_group_goes_before_that_of_the_machine(tmp_path: Path) -> None:
+def test_pressure_of_the_group_takes_precedence_over_that_of_the_machine(tmp_path: Path) -> None:
     machine = Machine(tmp_path, "0::/mine\n")
     pressure = "some avg10=0.00 avg60=0.00 avg300=0.00 total={}\nfull avg10=0.00 total=0\n"
     machine.write(machine.proc / "pressure/memory", pressure.format(9_000_000))

@@ -58,7 +58,7 @@ def test_an_unchanged_keras_script_is_captured(tmp_path: Path) -> None:
     out, said = captured(FIT, tmp_path)
     assert out == "['loss'] True\n"
     assert "captured 1 process" in said and "stall.watch" not in said
-    assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1  # of the guard and of fit
+    assert len(list(tmp_path.glob("events.out.tfevents.*"))) == 1  # for the guard and for fit
     marks = [mark["what"] for mark in records(tmp_path, "mark")]
     assert marks[0] == "fit_begin" and marks[-1] == "fit_end"
     assert marks.count("epoch_end") == 2
@@ -121,7 +121,7 @@ def test_a_callback_list_is_left_as_it_is(fit: Any, caplog: pytest.LogCaptureFix
     assert "not captured: it was given a CallbackList" in caplog.text
 
 
-def test_a_callback_of_ours_that_is_there_already_is_enough(fit: Any) -> None:
+def test_a_stall_callback_that_is_already_there_is_enough(fit: Any) -> None:
     (ours,) = fit(1)
     assert fit(1, [ours]) == [ours]
 
@@ -130,7 +130,7 @@ def test_fit_looks_as_before(fit: Any) -> None:
     assert (fit.__name__, fit.__doc__) == ("fit", "Fits.")
 
 
-def test_what_fit_refuses_is_refused_in_its_own_words(fit: Any) -> None:
+def test_what_fit_refuses_is_refused_with_its_own_message(fit: Any) -> None:
     with pytest.raises(TypeError, match="unexpected keyword argument 'epoch'"):
         fit(1, epoch=3)
 
@@ -140,7 +140,7 @@ def test_what_fit_refuses_is_refused_in_its_own_words(fit: Any) -> None:
 
 @pytest.fixture
 def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
-    """For how long the programs had run for which a guard was begun."""
+    """How long the programs had run when a guard was started for them."""
     ages: list[float] = []
     monkeypatch.setenv(imports.LOGDIR, str(tmp_path))
     monkeypatch.setattr(guard, "is_on_duty", lambda: False)
@@ -148,7 +148,7 @@ def begun(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[float]:
     return ages
 
 
-def test_a_program_that_never_comes_to_tensorflow_is_looked_at(begun: list[float]) -> None:
+def test_a_program_that_never_gets_to_tensorflow_is_watched(begun: list[float]) -> None:
     imports._begin_late(imports.LATE_S)
     assert begun == [imports.LATE_S]
 
@@ -159,7 +159,7 @@ def test_a_program_that_only_starts_others_is_not(begun: list[float], tmp_path: 
     assert begun == []
 
 
-def test_what_a_captured_program_starts_is_no_program_of_its_own(
+def test_what_a_captured_program_starts_is_not_watched_separately(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv(imports.LOGDIR, str(tmp_path))

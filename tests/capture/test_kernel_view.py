@@ -1,4 +1,4 @@
-"""What the kernel says of threads: the call that each waits in, and what that is about."""
+"""What the kernel says about threads: the call that each waits in, and what it waits for."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ pytestmark = needs_linux
 
 @contextmanager
 def waiting(target: Callable[[], object]) -> Iterator[str]:
-    """The number of a thread that is in there, and will be let out by whoever calls."""
+    """The number of a thread that is in the call; the test lets it out."""
     thread = threading.Thread(target=target, daemon=True)
     thread.start()
     yield str(thread.native_id)
@@ -67,7 +67,7 @@ def test_a_thread_that_stays_in_one_call_gets_no_core() -> None:
 
     def stays() -> bool:
         before = run_time(number)
-        time.sleep(0.05)  # in which it comes to wait, if it only waited for the interpreter yet
+        time.sleep(0.05)  # to get there, if it has only waited for the interpreter so far
         return wait_of(number).call == "futex" and run_time(number) == before is not None
 
     with waiting(event.wait) as number:
@@ -76,18 +76,18 @@ def test_a_thread_that_stays_in_one_call_gets_no_core() -> None:
 
 
 def test_the_number_of_a_thread_is_found_in_its_record() -> None:
-    """As it is of threads that TensorFlow started, of which Python does not know it."""
+    """This is needed for threads that TensorFlow started, whose number Python does not know."""
     event = threading.Event()
     threads = [threading.Thread(target=event.wait, daemon=True) for _ in range(3)]
     for thread in threads:
         thread.start()
     idents = [thread.ident or 0 for thread in threads]
     assert numbers_of(idents) == {t.ident: str(t.native_id) for t in threads}
-    assert numbers_of([8]) == {}, "where there is no record, there is not a number"
+    assert numbers_of([8]) == {}, "without a record, there is no number"
     event.set()
 
 
-def test_children_are_told_with_what_they_wait_in() -> None:
+def test_children_are_shown_with_the_call_they_wait_in() -> None:
     code = "import sys; sys.stdin.read()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as child:
         until(lambda: any(c.pid == child.pid and c.wait == "read" for c in child_processes()))

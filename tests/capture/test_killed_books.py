@@ -35,7 +35,7 @@ def test_a_killed_run_keeps_its_books(tmp_path: Path, pause_s: float) -> None:
     child = start(TRAINING, tmp_path, pause_s)
     until(lambda: any(_slept(record) for record in _books(tmp_path)))
     seen_ns = time.time_ns()
-    until(lambda: _last_ns(_books(tmp_path)) > seen_ns)  # it goes on to tell what it does
+    until(lambda: _last_ns(_books(tmp_path)) > seen_ns)  # it keeps recording what it does
     child.kill()
     child.communicate(timeout=PATIENCE_S)
     books = records(tmp_path, "books", was_killed=True)

@@ -1,4 +1,4 @@
-"""Real trainings: the line of the user's that takes the time is named, with its seconds."""
+"""In real trainings, the user's line that takes the time is named, with its seconds."""
 
 from __future__ import annotations
 
@@ -207,7 +207,7 @@ def test_only_the_first_epoch_is_looked_at(tmp_path: Path) -> None:
 
     class Sees(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
-            # Its thread sleeps for a moment before it finds that it is not wanted any more.
+            # Its thread sleeps for a moment before it notices that it should stop.
             seen.append(is_looked_at() if epoch == 0 else not happens(lambda: not is_looked_at()))
 
     ours = StallCallback(tmp_path, profile=False)
@@ -217,7 +217,7 @@ def test_only_the_first_epoch_is_looked_at(tmp_path: Path) -> None:
     assert vars(FuncRegistry)["__call__"] is before
 
 
-def test_functions_that_run_at_the_same_time_share_it() -> None:
+def test_functions_that_run_at_the_same_time_share_the_time() -> None:
     now = [0]
     calls = PythonCalls(lambda: Doing(1, "step", "f"), lambda: now[0])
     first = now[0]

@@ -1,4 +1,4 @@
-"""The loop that a frame is in, as its bytecode has it."""
+"""The loop that a frame is in, according to its bytecode."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def test_a_for_loop_ends_with_its_data() -> None:
     assert [loop and loop.word for loop in each()] == ["for"] * 3
 
 
-def test_the_lines_of_a_loop_are_told() -> None:
+def test_the_lines_of_a_loop_are_known() -> None:
     found = in_a_while_loop()
     assert found is not None and (found.line, found.last) == (2, 3)
     assert not found.is_empty, "it calls a function"
@@ -66,7 +66,7 @@ def test_the_lines_of_a_loop_are_told() -> None:
 
 @needs_linux
 @pytest.mark.skipif(sys.version_info < (3, 11), reason="it can be seen since Python 3.11")
-def test_a_loop_with_nothing_in_it_is_seen_where_it_jumps_back() -> None:
+def test_an_empty_loop_is_seen_where_it_jumps_back() -> None:
     stop = False
 
     def spin() -> None:

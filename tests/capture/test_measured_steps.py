@@ -14,7 +14,7 @@ from tb_stall_plugin.capture.training.measured_steps import (
 
 
 def measured(steps: int, step_s: float, cost_s: float, looks: list[int] | None = None) -> list[int]:
-    """Their numbers. `looks`: after which steps they were asked for."""
+    """The numbers of the measured steps. `looks` gets the steps after which it was asked."""
     chosen, ended, found = MeasuredSteps(), 0, []
     while ended < steps:
         count = chosen.rest(step_s)
@@ -35,7 +35,7 @@ def test_the_first_sixteen_and_then_one_in_sixteen() -> None:
 def test_fast_steps_are_measured_less_often() -> None:
     found = measured(10_000, step_s=0.001, cost_s=0.001)
     doubling = [31, 63, 127, 255, 511, 1023, 2047, 4095, 8191]
-    assert set(doubling) <= set(found)  # whatever it costs: data may change
+    assert set(doubling) <= set(found)  # whatever they cost: data may change
     others = set(found[EVERY:]) - set(doubling)
     assert 0.001 * len(others) <= SHARE_OF_TIME * 10_000 * 0.001
     assert len(found) > 2 * EVERY
@@ -51,7 +51,7 @@ def test_a_look_in_between_changes_nothing() -> None:
     chosen = MeasuredSteps()
     for _ in range(EVERY):
         chosen.steps_ended(1)
-    chosen.steps_ended(3)  # the last of them took a long time, say
+    chosen.steps_ended(3)  # for example because the last of them took a long time
     assert chosen.rest() == EVERY - 1 - 3
     assert chosen.steps_ended(chosen.rest()) == (False, True)
     assert chosen.rest() == 1

@@ -1,7 +1,7 @@
-"""Keras on JAX or PyTorch, and loops of others: what can be recorded without TensorFlow.
+"""Keras on JAX or PyTorch, and other loops: what can be recorded without TensorFlow.
 
-In processes of their own in which TensorFlow cannot be imported. Keras is a stand-in: what is asked
-of it is a base class, and the name of its backend.
+These tests run in separate processes in which TensorFlow cannot be imported. Keras is a stand-in:
+only a base class and the name of its backend are needed.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def test_the_report_says_so_in_a_sentence_and_guesses_nothing(tmp_path: Path) ->
     assert report.estimate is None and not report.findings
 
 
-def test_the_loss_of_the_steps_is_told_from_the_means_that_keras_logs() -> None:
+def test_the_loss_of_the_steps_is_worked_out_from_the_means_that_keras_logs() -> None:
     loss = MeanOfEpoch()
     assert loss.since(1, {"loss": 4.0}) == 4.0
     assert loss.since(2, {"loss": 3.0}) == 2.0

@@ -1,4 +1,4 @@
-"""Whatever an optimizer is given as gradients: the step runs as it would have without the probe."""
+"""Whatever gradients an optimizer is given, the step runs as it would without the probe."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ GIVEN: dict[str, Callable[[], Any]] = {
     "a variable": lambda: ACCUMULATED,
     "an array": lambda: VALUES,
     "rows": lambda: tf.IndexedSlices(tf.constant(VALUES[:2]), tf.constant([4, 1]), SHAPE),
-    "of a shape that is not known": lambda: of_unknown_shape(VALUES),
+    "an unknown shape": lambda: of_unknown_shape(VALUES),
 }
 
 
@@ -60,7 +60,7 @@ def test_the_step_is_as_it_would_have_been(kind: str) -> None:
     np.testing.assert_array_equal(measured, alone)
 
 
-def test_gradients_that_were_added_up_in_variables_are_measured_as_their_values_are() -> None:
+def test_gradients_accumulated_in_variables_are_measured_by_their_values() -> None:
     _, probe = trained(GIVEN["a variable"], probe=True)
     values = probe.after_step(was_due=True, next_is_due=False)
     assert values[Tag.GRADIENT_NORM] == pytest.approx(np.linalg.norm(VALUES), rel=1e-5)
@@ -95,13 +95,13 @@ def test_a_shape_that_is_not_known_is_noticed_before_the_step_runs() -> None:
     step(tf.zeros([3]))
 
 
-def test_an_optimizer_of_the_users_own_is_converted_by_autograph_and_nothing_of_ours_is(
+def test_a_custom_optimizer_is_converted_by_autograph_but_our_code_is_not(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     class Own:
         def apply_gradients(self, pairs: Any) -> None:
             for gradient, weight in pairs:
-                if tf.reduce_sum(gradient) > 1e6:  # in a graph, that takes AutoGraph
+                if tf.reduce_sum(gradient) > 1e6:  # in a graph, this needs AutoGraph
                     weight.assign_sub(gradient)
                 else:
                     weight.assign_sub(2 * gradient)

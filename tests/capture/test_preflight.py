@@ -47,7 +47,7 @@ def classifier(*hidden: Any, loss: Any = LOSS_OF_CLASSES, **options: Any) -> Any
 def checked(
     logdir: Path, model: Any, x: Any, y: Any = None, **options: Any
 ) -> dict[str, dict[str, Any]]:
-    """The checks by name, of a training of one epoch."""
+    """Trains for one epoch, and returns the checks by name."""
     callback = StallCallback(logdir, preflight=True, profile=False, report=False)
     options = {"steps_per_epoch": 2, **options}
     model.fit(x, y, epochs=1, verbose=0, callbacks=[callback], **options)
@@ -62,7 +62,7 @@ def results(checks: dict[str, dict[str, Any]]) -> set[str]:
 
 
 def failed(checks: dict[str, dict[str, Any]]) -> dict[str, str]:
-    """The faults of those that failed."""
+    """The faults of the checks that failed."""
     return {n: c["fault"] for n, c in checks.items() if c["result"] == CheckResult.FAILED}
 
 
@@ -70,7 +70,7 @@ def failed(checks: dict[str, dict[str, Any]]) -> dict[str, str]:
 
 
 class Indexed(keras.utils.PyDataset if IS_KERAS_3 else keras.utils.Sequence):  # type: ignore[misc]
-    """Batches with noise from a generator of its own, and from numpy's."""
+    """Batches with noise from its own generator, and from numpy's."""
 
     def __init__(self) -> None:
         if IS_KERAS_3:
@@ -88,7 +88,7 @@ class Indexed(keras.utils.PyDataset if IS_KERAS_3 else keras.utils.Sequence):  #
 
 
 def generated() -> Iterator[tuple[Any, Any]]:
-    """Keras reads ahead of the training, so it has numbers of its own."""
+    """Keras reads ahead of the training, so it has its own random numbers."""
     x, y = data()
     drawn = np.random.default_rng(2)
     while True:
@@ -118,7 +118,7 @@ def with_state() -> list[Any]:
 
 
 def trained(model: Any, given: dict[str, Any], callbacks: list[Any]) -> tuple[Any, ...]:
-    """All that a training leaves behind: weights, optimizer, losses, random numbers."""
+    """Everything that a training leaves behind: weights, optimizer, losses, random numbers."""
     history = model.fit(**given, epochs=2, verbose=0, callbacks=callbacks).history
     optimizer = model.optimizer.variables
     optimizer = optimizer() if callable(optimizer) else optimizer
@@ -184,7 +184,7 @@ def test_it_adds_no_trace_and_no_time_to_the_epoch(tmp_path: Path) -> None:
     assert all(row["began_ns"] >= record["ns"] for row in records(tmp_path, "books"))
 
 
-def test_without_being_asked_for_there_are_no_checks(tmp_path: Path) -> None:
+def test_there_are_no_checks_unless_they_are_asked_for(tmp_path: Path) -> None:
     callback = StallCallback(tmp_path, profile=False, report=False)
     classifier().fit(*data(), verbose=0, callbacks=[callback])
     finish(tmp_path)
@@ -244,7 +244,7 @@ def test_a_loss_that_is_negative_by_design_is_not_called_wrong(tmp_path: Path) -
     assert not failed(checks)
 
 
-def test_frozen_layers_and_layers_that_begin_at_zero_are_no_fault(tmp_path: Path) -> None:
+def test_frozen_layers_and_layers_that_begin_at_zero_are_not_faults(tmp_path: Path) -> None:
     frozen = layers.Dense(16, activation="relu", trainable=False)
     last = layers.Dense(1, kernel_initializer="zeros")
     model = keras.Sequential([layers.Input((FEATURES,)), frozen, layers.Dense(16, "relu"), last])
@@ -340,7 +340,7 @@ def test_labels_of_one_class_are_found(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- what cannot be tried
 
 
-def test_a_train_step_of_ones_own_is_not_tried_but_its_batch_is_looked_at(tmp_path: Path) -> None:
+def test_a_custom_train_step_is_not_tried_but_its_batch_is_looked_at(tmp_path: Path) -> None:
     class Own(keras.Model):
         def train_step(self, data: Any) -> Any:
             return {"loss": tf.constant(0.0)}

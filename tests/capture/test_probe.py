@@ -1,4 +1,4 @@
-"""What the probe measures, against the same worked out by hand."""
+"""What the probe measures, compared with numbers worked out by hand."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Y = X[:, :1]
 
 
 def measured(model: Any, x: Any = X, y: Any = Y, steps: int = 1) -> dict[str, float]:
-    """Of the last of so many steps."""
+    """What was measured in the last of these steps."""
     probe = Probe(model.optimizer)
     probe.put_in()
     for _ in range(steps):
@@ -32,7 +32,7 @@ def measured(model: Any, x: Any = X, y: Any = Y, steps: int = 1) -> dict[str, fl
 
 
 def gradients(model: Any) -> dict[str, Any]:
-    """By `layer/weight`, of the loss on X and Y."""
+    """Gradients by `layer/weight`, for the loss on X and Y."""
     with tf.GradientTape() as tape:
         loss = tf.reduce_mean(tf.square(model(X) - Y))
     found = tape.gradient(loss, model.trainable_variables)
@@ -53,7 +53,7 @@ def test_loss_and_gradients() -> None:
     assert values[Tag.GRADIENT_NORM] == pytest.approx(both, rel=1e-5)
 
 
-def test_names_of_inputs_are_nothing_to_warn_of(caplog: pytest.LogCaptureFixture) -> None:
+def test_names_of_inputs_cause_no_warnings(caplog: pytest.LogCaptureFixture) -> None:
     tf.get_logger().addHandler(caplog.handler)
     try:
         assert measured(small_model())
@@ -74,7 +74,7 @@ def test_updates_from_the_second_step_on() -> None:
 
 
 @pytest.mark.parametrize("use_bias", [True, False])
-def test_units_that_a_negative_bias_has_switched_off_are_dead(use_bias: bool) -> None:
+def test_units_that_a_negative_bias_has_turned_off_are_dead(use_bias: bool) -> None:
     model = keras.Sequential(
         [
             keras.layers.Input((FEATURES,)),
@@ -121,14 +121,14 @@ def test_an_embedding_has_a_gradient_but_neither_updates_nor_units() -> None:
     assert Tag.DEAD_UNITS_OF + "words" not in values
 
 
-def test_a_schedule_shows_the_rate_of_this_very_step() -> None:
+def test_a_schedule_shows_the_rate_of_this_step() -> None:
     schedule = keras.optimizers.schedules.PolynomialDecay(0.5, 10)
     values = measured(small_model(optimizer=keras.optimizers.SGD(schedule)))
     assert values[Tag.LEARNING_RATE] == pytest.approx(0.5, rel=1e-3)
 
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 cannot accumulate gradients")
-def test_a_step_that_only_gathers_gradients_has_no_update_ratio() -> None:
+def test_a_step_that_only_accumulates_gradients_has_no_update_ratio() -> None:
     optimizer = keras.optimizers.SGD(RATE, gradient_accumulation_steps=2)
     gathers = measured(small_model(optimizer=optimizer), steps=3)
     assert Tag.GRADIENT_NORM_OF + "first" in gathers
@@ -145,13 +145,13 @@ def test_a_step_that_is_not_due_leaves_nothing() -> None:
     model.train_on_batch(X, Y)
     assert probe.after_step(was_due=True, next_is_due=False)
     model.train_on_batch(X, Y)
-    assert probe.after_step(was_due=True, next_is_due=True) == {}  # nothing new to be read
+    assert probe.after_step(was_due=True, next_is_due=True) == {}  # there is nothing new
     model.train_on_batch(X, Y)
     assert probe.after_step(was_due=True, next_is_due=True)
     probe.take_out()
 
 
-def test_what_was_traced_with_the_probe_measures_only_while_it_is_in() -> None:
+def test_a_step_traced_with_the_probe_measures_only_while_the_probe_is_in() -> None:
     model = small_model()
     probe = Probe(model.optimizer)
     probe.put_in()
@@ -166,7 +166,7 @@ def test_what_was_traced_with_the_probe_measures_only_while_it_is_in() -> None:
     probe.take_out()
 
 
-def test_the_probe_of_an_optimizer_lives_as_long_as_it() -> None:
+def test_the_probe_of_an_optimizer_lives_as_long_as_the_optimizer() -> None:
     model = small_model()
     probe = weakref.ref(probe_of(model.optimizer))
     gc.collect()
@@ -216,7 +216,7 @@ def test_gradients_that_can_be_read_only_once_are_left_to_the_optimizer() -> Non
     assert list(gradients) == [1.0]
 
 
-def test_a_loss_that_is_no_number_is_recorded_as_such() -> None:
+def test_a_nan_loss_is_recorded_as_such() -> None:
     values = measured(small_model(), X, Y * np.nan)
     assert np.isnan(values[Tag.LOSS])
     assert np.isnan(values[Tag.GRADIENT_NORM_OF + "first"])

@@ -1,4 +1,4 @@
-"""How long nothing may finish before it counts as a hang, learned from what did finish."""
+"""How long nothing may finish before it counts as a hang, learned from what has finished."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def test_long_steps_have_twenty_times_their_median() -> None:
 def test_one_long_step_may_come_again() -> None:
     clock = MovedClock()
     pulse = training(clock, 0.1, 200)
-    clock.wait(100.0)  # a checkpoint, say
+    clock.wait(100.0)  # for example, a checkpoint
     pulse.step_done()
     assert pulse.limit_s() == 300.0
 
@@ -80,7 +80,7 @@ def test_time_between_two_fits_teaches_nothing() -> None:
     assert pulse.limit_s() == LEAST_LIMIT_S
 
 
-def test_a_batch_of_the_validation_is_a_sign_of_life_but_no_step() -> None:
+def test_a_validation_batch_is_a_sign_of_life_but_not_a_step() -> None:
     clock = MovedClock()
     pulse = training(clock, 0.1, 3)
     pulse.begin("validation")
@@ -90,11 +90,11 @@ def test_a_batch_of_the_validation_is_a_sign_of_life_but_no_step() -> None:
     assert pulse.idle_s() == 0.0 and pulse.steps_done == 3
 
 
-def test_a_step_costs_the_training_next_to_nothing() -> None:
+def test_a_step_costs_the_training_almost_nothing() -> None:
     pulse = Pulse()
     took_s = []
     for _ in range(100):
-        begin_s = time.thread_time()  # not of other programs, and the least of many
+        begin_s = time.thread_time()  # excludes other programs; the least of many counts
         for _ in range(100):
             pulse.begin("train_batch")
             pulse.step_done()

@@ -1,4 +1,4 @@
-"""The recorder: whole records on the disk, and no harm to the training whatever the disk does."""
+"""The recorder writes whole records, and does no harm to the training whatever the disk does."""
 
 from __future__ import annotations
 
@@ -100,10 +100,10 @@ def test_what_cannot_be_recorded_is_swallowed(
     recorder.scalar(Tag.LOSS, float("nan"), 1)
     recorder.flush()
     assert [step for step, _ in scalars(tmp_path)[Tag.LOSS]] == [1]
-    assert len(caplog.records) == 1  # said once
+    assert len(caplog.records) == 1  # reported once
 
 
-def test_an_unwritable_logdir_is_said_once_and_training_goes_on(
+def test_an_unwritable_logdir_is_reported_once_and_training_continues(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     (tmp_path / "file").write_text("")
@@ -237,7 +237,7 @@ def test_a_file_that_cannot_be_fixed_is_left_for_a_new_one() -> None:
     assert file.is_full
 
 
-def test_behind_a_url_it_is_uploaded_now_and_then_and_at_the_end(tmp_path: Path) -> None:
+def test_a_url_gets_uploads_now_and_then_and_at_the_end(tmp_path: Path) -> None:
     fsspec = pytest.importorskip("fsspec")
     memory = fsspec.filesystem("memory")
     folder = f"/{tmp_path.name}"
@@ -268,7 +268,7 @@ WRITES_UNTIL_KILLED = """
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals")
-def test_what_was_flushed_survives_kill_9(tmp_path: Path) -> None:
+def test_what_was_flushed_survives_a_kill(tmp_path: Path) -> None:
     child = start(WRITES_UNTIL_KILLED, tmp_path)
     until(lambda: any(path.stat().st_size > 10_000 for path in tmp_path.iterdir()))
     child.send_signal(signal.SIGKILL)

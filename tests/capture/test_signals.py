@@ -78,7 +78,7 @@ def test_a_handler_of_the_user_is_called_and_decides(tmp_path: Path) -> None:
     assert records(tmp_path)[-1]["reason"] == "sigterm"
 
 
-def test_a_handler_that_comes_later_replaces_ours(tmp_path: Path) -> None:
+def test_a_handler_that_is_installed_later_replaces_ours(tmp_path: Path) -> None:
     handler = """
         signal.signal(signal.SIGTERM, lambda number, frame: os._exit(8))
     """
@@ -91,7 +91,7 @@ CHAINED = """
         before = signal.getsignal(signal.SIGTERM)
     def handler(number, frame):
         if callable(before):
-            before(number, frame)  # which ends the process, if it was there to do so
+            before(number, frame)  # this ends the process, if it is the default
         else:
             print("theirs", flush=True)
             os._exit(8)
@@ -102,14 +102,14 @@ CHAINED = """
 
 
 @pytest.mark.parametrize("how", ["seen", "replaced"])
-def test_a_handler_that_comes_later_finds_the_default_that_was_there_before_us(
+def test_a_handler_that_is_installed_later_finds_the_default_that_was_there_before_us(
     tmp_path: Path, how: str
 ) -> None:
     later = CHAINED.replace("HOW", repr(how))
     assert terminated(program(BEGIN, later, HANG_IN_PYTHON), tmp_path) == (8, "theirs\n")
 
 
-def test_a_handler_that_comes_later_calls_the_users_earlier_one_through_ours(
+def test_a_handler_that_is_installed_later_calls_the_users_earlier_one_through_ours(
     tmp_path: Path,
 ) -> None:
     earlier = """

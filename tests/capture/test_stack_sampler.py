@@ -1,4 +1,4 @@
-"""Where Python is seen, by the thread that looks at all others."""
+"""What the thread that looks at all others sees of Python."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def _is_there(thread: threading.Thread) -> bool:
 
 
 def at_work(over: threading.Lock) -> None:
-    """So the sampler thinks, since no function of Python's waits."""
+    """Looks like work to the sampler, since no Python function waits."""
     over.acquire()  # at work
 
 
@@ -58,14 +58,14 @@ def waiting(over: threading.Lock) -> None:
 
 
 def by_a_library(function: Any) -> Any:
-    """As if a library called it, which is what TensorFlow does with generators."""
+    """As if a library called it, as TensorFlow does with generators."""
     names: dict[str, Any] = {"function": function}
     exec(compile("def call(over):\n    function(over)\n", LIBRARY, "exec"), names)
     return names["call"]
 
 
 def seen(looks: int = 2, doing: Doing | None = None, **options: Any) -> list[StacksRecord]:
-    """By a sampler that looks at this process, of which this thread is the one that trains."""
+    """What a sampler sees of this process, in which this thread is the one that trains."""
     records: list[StacksRecord] = []
     now = doing or Doing(threading.get_ident(), Account.PYTHON, "")
     sampler = StackSampler(lambda: now, records.append, _fail, **options)
@@ -80,7 +80,7 @@ def _fail(why: str) -> None:
 
 
 def places(record: StacksRecord, background: bool = False) -> dict[str, tuple[int, int]]:
-    """Count and time of the innermost frames, by function."""
+    """The count and time of the innermost frames, by function."""
     found = {}
     for sample in record.samples:
         if sample.background == background:
@@ -147,7 +147,7 @@ def test_each_record_holds_what_is_new() -> None:
     assert folded.taken() is None
 
 
-def test_of_too_many_stacks_the_users_lines_remain(monkeypatch: Any) -> None:
+def test_if_there_are_too_many_stacks_the_users_lines_remain(monkeypatch: Any) -> None:
     monkeypatch.setattr(folded_stacks, "MOST_STACKS", 1)
     monkeypatch.setattr(folded_stacks, "MOST_LINES", 1)
     folded = FoldedStacks(with_source=False)
@@ -175,7 +175,7 @@ def test_the_text_of_the_users_own_lines_is_recorded_once_unless_it_is_not_wante
     assert not record.source
 
 
-def test_the_dearer_a_look_the_rarer() -> None:
+def test_expensive_looks_are_rare() -> None:
     sampler = StackSampler(lambda: Doing(0, "", ""), _ignore, _fail)
     for _ in range(50):
         sampler._costs(0.0003)
@@ -215,8 +215,8 @@ def test_it_looks_until_it_is_ended() -> None:
     assert happens(lambda: "stall-lines" not in {t.name for t in threading.enumerate()})
 
 
-def test_a_line_that_autograph_made_is_told_as_the_users_own() -> None:
-    """TensorFlow calls a function inside of a converted one by itself, in a thread of its own."""
+def test_a_line_that_autograph_generated_is_shown_as_the_users_own() -> None:
+    """TensorFlow calls a function inside a converted one separately, in its own thread."""
 
     def outer() -> Any:
         def inner() -> Any:
@@ -235,4 +235,4 @@ def test_a_line_that_autograph_made_is_told_as_the_users_own() -> None:
 
 
 def _ignore(record: StacksRecord) -> None:
-    """Nobody writes it down."""
+    """Nobody records it."""

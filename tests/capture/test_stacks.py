@@ -1,4 +1,4 @@
-"""Where each thread stands, in Python and in the kernel."""
+"""Where each thread is, in Python and in the kernel."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ linux = pytest.mark.skipif(sys.platform != "linux", reason="/proc")
 
 @contextmanager
 def waiting(*names: str) -> Iterator[None]:
-    """Threads of these names, all in `wait_here`."""
+    """Threads with these names, all in `wait_here`."""
     release = threading.Event()
 
     def wait_here() -> None:
@@ -115,7 +115,7 @@ def test_the_kernel_says_what_threads_wait_in() -> None:
         until(is_seen)
 
 
-def test_where_there_is_no_proc_there_are_no_native_threads(
+def test_without_proc_there_are_no_native_threads(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(thread_stacks, "PROCESS", Path("/nonexistent"))

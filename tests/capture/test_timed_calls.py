@@ -31,7 +31,7 @@ ORIGINALS = (
 
 
 def spent_s(logdir: Path, *phases: str) -> Counter[str]:
-    """Seconds by account, of all rows in these phases."""
+    """Seconds by account, for all rows in these phases."""
     finish(logdir)
     spent: Counter[str] = Counter()
     for record in records(logdir, "books"):
@@ -44,12 +44,12 @@ def spent_s(logdir: Path, *phases: str) -> Counter[str]:
 
 
 def items(logdir: Path) -> dict[str, Any]:
-    """By name."""
+    """Items by name."""
     return {item["name"]: item for r in records(logdir, "books") for item in r.get("items", ())}
 
 
 def slow_batches(steps: int, seconds: float) -> Any:
-    """A dataset whose batches take so long each."""
+    """A dataset whose batches take that long each."""
 
     def generate() -> Any:
         for _ in range(steps):
@@ -63,11 +63,11 @@ def slow_batches(steps: int, seconds: float) -> Any:
     return tf.data.Dataset.from_generator(generate, output_signature=shapes)
 
 
-def test_what_steps_wait_for_their_batches_is_known_of_all_of_them(tmp_path: Path) -> None:
+def test_the_wait_for_batches_is_known_for_all_steps(tmp_path: Path) -> None:
     callback = StallCallback(tmp_path, profile=False)
     small_model().fit(slow_batches(40, 0.02), callbacks=[callback], verbose=0)
     waited = spent_s(tmp_path)[Account.WAIT]
-    assert waited > 0.4, "40 batches of 20 ms each; some are made beside the first step"
+    assert waited > 0.4, "40 batches of 20 ms each; some are made during the first step"
 
 
 def test_with_several_steps_per_execution(tmp_path: Path) -> None:
@@ -105,7 +105,7 @@ def test_batches_that_come_while_a_step_computes_are_not_waited_for(tmp_path: Pa
     data = tf.data.Dataset.from_generator(batches_of_100_ms, output_signature=shapes)
     callback = StallCallback(tmp_path, profile=False)
     model.fit(data, steps_per_epoch=steps, callbacks=[callback], verbose=0)
-    assert spent_s(tmp_path)[Account.WAIT] < sum(making_s) / 2, "for two of the sixteen"
+    assert spent_s(tmp_path)[Account.WAIT] < sum(making_s) / 2, "it waited for two of the sixteen"
 
 
 def test_a_loop_waits_in_next(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_graphs_are_timed_where_they_are_built(tmp_path: Path) -> None:
     assert spent_s(tmp_path, BookPhase.TRAIN)[Account.TRACE] > 0.3
 
 
-def test_hooks_are_the_callbacks_with_all_that_they_call(tmp_path: Path) -> None:
+def test_hooks_belong_to_the_callbacks_with_everything_they_call(tmp_path: Path) -> None:
     class Report(keras.callbacks.Callback):
         def on_epoch_end(self, epoch: int, logs: Any = None) -> None:
             self.model.predict(np.ones((64, FEATURES)), verbose=0)

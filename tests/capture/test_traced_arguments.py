@@ -17,7 +17,7 @@ def step(x: Any, scale: Any = 1) -> None:
 
 def changed(before: tuple[Any, ...], now: tuple[Any, ...], **named: Any) -> str:
     arguments = TracedArguments()
-    assert arguments.what_changed(step, before, {}) == "", "nothing is known of earlier traces"
+    assert arguments.what_changed(step, before, {}) == "", "there is no earlier trace"
     return arguments.what_changed(step, now, named)
 
 
@@ -35,7 +35,7 @@ def test_parts_of_a_structure_are_named_by_their_path() -> None:
     assert said == "x[0]['b']: 2, now 3"
 
 
-def test_an_iterator_is_known_by_what_it_gives() -> None:
+def test_an_iterator_is_described_by_its_elements() -> None:
     def of(size: int) -> Any:
         return iter(tf.data.Dataset.from_tensors(tf.zeros(size)))
 
@@ -46,7 +46,7 @@ def test_an_argument_that_was_not_given_before_is_named() -> None:
     assert changed((1,), (1,), scale=2) == "scale: nothing, now 2"
 
 
-def test_of_many_changes_two_are_named() -> None:
+def test_two_of_many_changes_are_named() -> None:
     said = changed(([1, 2, 3, 4],), ([5, 6, 7, 8],))
     assert said == "x[0]: 1, now 5; x[1]: 2, now 6; and 2 more"
 

@@ -1,4 +1,4 @@
-"""Whether what would have to learn is trained: fits and loops that leave something out."""
+"""Whether everything that should learn is trained: fits and loops that leave something out."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ STEPS = 40
 
 
 def loop(folder: Path, trained: Sequence[Any] | None, model: Any, rate: float = 0.01) -> None:
-    """`trained`: the variables that the optimizer is given; None: it is never applied."""
+    """`trained`: the variables that the optimizer is given; None if it is never applied."""
     optimizer = keras.optimizers.SGD(rate)
 
     @tf.function
@@ -61,7 +61,7 @@ def test_variables_of_another_model(tmp_path: Path) -> None:
     assert "variables that are not the model's" in finding.explanation
 
 
-def test_some_of_the_layers_is_a_note_while_the_loss_falls(tmp_path: Path) -> None:
+def test_training_only_some_layers_is_a_note_while_the_loss_falls(tmp_path: Path) -> None:
     model = small_model()
     loop(tmp_path, model.trainable_variables[2:], model)
     [weights] = capture_logs.records(tmp_path, "weights")
@@ -70,13 +70,13 @@ def test_some_of_the_layers_is_a_note_while_the_loss_falls(tmp_path: Path) -> No
     assert finding is not None and finding.severity == "note"
 
 
-def test_a_loop_that_trains_all_of_it_is_sound(tmp_path: Path) -> None:
+def test_a_loop_that_trains_everything_is_healthy(tmp_path: Path) -> None:
     model = small_model()
     loop(tmp_path, model.trainable_variables, model)
     assert frozen(tmp_path) is None
 
 
-def test_layers_that_are_frozen_on_purpose_are_not_looked_for(tmp_path: Path) -> None:
+def test_layers_that_are_frozen_on_purpose_are_not_reported(tmp_path: Path) -> None:
     model = small_model()
     model.layers[0].trainable = False
     model.compile("sgd", "mse")

@@ -1,4 +1,4 @@
-"""Fits that follow each other, lie in each other, or are left: each ends once, and only itself."""
+"""Fits after fits, fits inside fits, fits that an exception ends: each ends once, on its own."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def new_session(folder: Path, **options: Any) -> TrainingSession:
 
 @pytest.fixture
 def no_watchdog(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Or the process's own might ask first which fits were left."""
+    """The process's own watchdog might ask first which fits have ended."""
     monkeypatch.setattr(Watchdog, "look", lambda watchdog: None)
 
 
@@ -48,7 +48,7 @@ def marks(folder: Path) -> list[str]:
     return [mark["what"] for mark in capture_logs.records(folder, "mark")]
 
 
-# ---------------------------------------------------------------- fits that are left
+# ---------------------------------------------------------------- fits that an exception ends
 
 
 @pytest.mark.usefixtures("no_watchdog")
@@ -80,7 +80,7 @@ def test_the_watchdog_does_not_wait_for_a_fit_that_begins(tmp_path: Path) -> Non
 
 
 @pytest.mark.usefixtures("no_watchdog")
-def test_a_fit_inside_of_another_leaves_the_outer_one_to_be_watched(tmp_path: Path) -> None:
+def test_the_outer_fit_is_still_watched_after_a_fit_inside_of_it(tmp_path: Path) -> None:
     outer, inner = new_session(tmp_path), new_session(tmp_path)
     is_left = {"outer": False, "inner": False}
     pulse = guard(tmp_path).pulse
@@ -88,14 +88,14 @@ def test_a_fit_inside_of_another_leaves_the_outer_one_to_be_watched(tmp_path: Pa
     inner.begin(None, None, was_left=lambda: is_left["inner"])
     inner.end()
     is_left["inner"] = True
-    assert not pulse.was_left()  # it has ended by itself, and says nothing of the outer one
+    assert not pulse.was_left()  # it has ended by itself, which says nothing about the outer one
     is_left["outer"] = True
     assert pulse.was_left()
     assert not pulse.was_left()
 
 
 @pytest.mark.usefixtures("no_watchdog")
-def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) -> None:
+def test_fits_that_failed_are_ended_when_the_next_one_begins(tmp_path: Path) -> None:
     for _ in range(3):
         new_session(tmp_path).begin(None, None, was_left=lambda: True)
     assert len(guard(tmp_path).pulse.fits) == 1
@@ -105,7 +105,7 @@ def test_fits_that_were_left_are_ended_when_the_next_one_begins(tmp_path: Path) 
 
 
 class Group(keras.callbacks.Callback):
-    """A callback that has callbacks of its own."""
+    """A callback that has its own callbacks."""
 
     def __init__(self, *callbacks: Any) -> None:
         super().__init__()
@@ -127,14 +127,16 @@ class Group(keras.callbacks.Callback):
             callback.on_train_end(logs)
 
 
-def test_a_callback_inside_of_another_is_not_taken_for_one_that_was_left(tmp_path: Path) -> None:
+def test_a_callback_inside_of_another_is_not_mistaken_for_one_whose_fit_failed(
+    tmp_path: Path,
+) -> None:
     callback = StallCallback(tmp_path)
     small_model().fit(batches(3), verbose=0, callbacks=[Group(callback)])
     assert marks(tmp_path) == ["fit_begin", "fit_end"]
 
 
 class FitCaller:
-    """Has the same callbacks as the list that fit makes of them."""
+    """Has the same callbacks as the list that fit makes from them."""
 
     def __init__(self, callback: Any) -> None:
         self.callbacks = [callback]
@@ -148,17 +150,17 @@ class FitCaller:
         return was_left
 
 
-def test_a_fit_is_left_when_it_is_on_no_stack_any_more() -> None:
+def test_a_fit_has_ended_when_it_is_no_longer_on_any_stack() -> None:
     callback = object()
     assert FitCaller(callback).fit(callback)()
 
 
-def test_who_is_not_called_by_a_fit_cannot_be_left() -> None:
+def test_without_a_fit_it_is_not_known_whether_it_has_ended() -> None:
     callback = object()
     assert FitCaller(callback).begin(callback).was_left is None
 
 
-def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
+def test_a_fit_that_cannot_be_captured_still_trains(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(callback: Any) -> None:
@@ -174,7 +176,7 @@ def test_a_fit_that_cannot_be_looked_at_is_trained_all_the_same(
 
 
 class Told:
-    """In the place of the profiled windows: what they are told, and when."""
+    """Takes the place of the profiled windows, and records what they are told, and when."""
 
     def __init__(self) -> None:
         self.is_busy = False
@@ -188,7 +190,7 @@ class Told:
 
 
 class TimedTraining:
-    """A session whose clock and windows are ours."""
+    """A session with a clock and windows made by the test."""
 
     def __init__(self, session: TrainingSession) -> None:
         self.session, self.told, self.clock = session, Told(), MovedClock()
@@ -203,7 +205,7 @@ class TimedTraining:
         self.session.step_ends()
 
     def end(self) -> list[list[float]]:
-        """How long steps took, by looks."""
+        """How long the steps took, for each look."""
         self.session._windows = None
         self.session.end()
         return self.told.steps_s
@@ -222,10 +224,10 @@ SHORT_S, LONG_S, PROFILED_S = 0.001, 0.06, 0.002
 def test_short_steps_are_looked_at_together_and_none_is_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # On a busy machine measuring takes longer than these steps, which pass by another clock.
+    # On a busy machine, measuring takes longer than these steps, which follow the test's clock.
     monkeypatch.setattr(MeasuredSteps, "took", lambda *_: None)
     found = looks(new_session(tmp_path), *[SHORT_S] * 200)
-    assert found[:EVERY] == [[SHORT_S]] * EVERY  # all of the first ones
+    assert found[:EVERY] == [[SHORT_S]] * EVERY  # the first ones are looked at one by one
     assert set(map(len, found[EVERY:])) <= {1, EVERY - 1, EVERY}
     assert sum(map(len, found)) > 200 - EVERY
     assert len(found) < 50
@@ -290,10 +292,10 @@ def test_a_finished_training_is_not_kept_in_memory(tmp_path: Path) -> None:
         return model() is None and optimizer() is None
 
     model, optimizer = train()
-    assert happens(is_gone, within_s=10.0)  # who looks at stacks just now may hold it that long
+    assert happens(is_gone, within_s=10.0)  # a look at stacks may hold it for a while
 
 
-def test_a_further_fit_with_another_callback_goes_on_being_measured(tmp_path: Path) -> None:
+def test_another_fit_with_another_callback_is_still_measured(tmp_path: Path) -> None:
     model = small_model()
     for _ in range(2):
         model.fit(batches(3), verbose=0, callbacks=[StallCallback(tmp_path)])
@@ -318,7 +320,7 @@ def test_the_end_of_a_fit_does_not_wait_for_the_disk(
     assert marks(tmp_path) == ["fit_begin", "fit_end"]
 
 
-def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path: Path) -> None:
+def test_a_callback_returns_to_its_folder_after_another_folder_was_used(tmp_path: Path) -> None:
     first, second = StallCallback(tmp_path / "a"), StallCallback(tmp_path / "b")
     model = small_model()
     for callback in (first, second, first):
@@ -328,7 +330,7 @@ def test_a_callback_whose_folder_was_left_for_another_comes_back_to_it(tmp_path:
     assert len(begun) == 2
 
 
-def test_of_a_finished_training_no_function_of_ours_is_left(
+def test_no_function_of_ours_is_left_of_a_finished_training(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """TensorFlow keeps the graphs of its steps."""

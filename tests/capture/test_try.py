@@ -1,4 +1,4 @@
-"""`stall-analyze try`: a change made from outside, measured against the program without it."""
+"""`stall-analyze try` measures a change, made from outside, against the unchanged program."""
 
 from __future__ import annotations
 
@@ -59,11 +59,11 @@ def dataset(batches: int = 50) -> tf.data.Dataset:
 
 
 class Ended(BaseException):
-    """In the place of the end of the process."""
+    """Raised instead of ending the process."""
 
 
 def answer_of(order: Order, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -> Answer | None:
-    """Of a fit in this process."""
+    """The answer of a fit in this process."""
 
     def end(_: int) -> None:
         raise Ended
@@ -79,7 +79,7 @@ def answer_of(order: Order, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -
 # ---------------------------------------------------------------- the command
 
 
-def test_a_change_is_measured_beside_what_is_predicted_and_nothing_else_is_done(
+def test_a_change_is_measured_next_to_the_prediction_and_nothing_else_is_done(
     tmp_path: Path,
 ) -> None:
     finished = tried(tmp_path, SCRIPT)
@@ -158,7 +158,7 @@ def test_each_finding_can_be_tried_or_has_a_reason() -> None:
     assert all("cannot be tried: " in refusal(finding) for finding in ids - set(CHANGES))
 
 
-def test_a_call_has_fewer_steps_where_there_are_few() -> None:
+def test_a_call_has_fewer_steps_if_there_are_few() -> None:
     assert [steps_together(steps) for steps in (1000, 100, 10, 3)] == [32, 16, 2, 2]
 
 
@@ -189,7 +189,7 @@ def test_an_epoch_that_is_shorter_ends_the_run(
     assert answer.steps == 50
 
 
-def test_validation_is_left_out_and_the_data_stay_the_same(
+def test_validation_is_left_out_and_the_data_stays_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = np.zeros((100, 4), "float32"), np.zeros((100, 1), "float32")
@@ -220,7 +220,7 @@ def test_a_backup_of_another_run_is_neither_used_nor_deleted(
         (Knob.GRAPH, {}, "already runs in graphs"),
     ],
 )
-def test_a_change_that_is_made_already_is_refused(
+def test_a_change_that_has_already_been_made_is_refused(
     knob: Knob,
     settings: dict[str, Any],
     why: str,
@@ -277,7 +277,7 @@ def test_a_pydataset_gets_workers_once() -> None:
 
 
 class Namespace:
-    """TensorFlow's, as far as it is changed."""
+    """Stands in for TensorFlow's modules, as far as they are changed."""
 
     def __getattr__(self, name: str) -> Any:
         value = Namespace()
@@ -318,7 +318,7 @@ def result(without_s: list[float], with_s: list[float]) -> Measured:
     return Measured(100, without, with_it, (0.5, 0.5))
 
 
-def test_predicted_stands_beside_measured() -> None:
+def test_the_prediction_is_shown_next_to_the_measurement() -> None:
     shown = measured.in_words(
         "ST109", CHANGES["ST109"], result([3, 3.2, 3.1], [1, 1.1, 1.3]), Prediction(PS, 3 * PS)
     )
@@ -341,10 +341,10 @@ def test_predicted_stands_beside_measured() -> None:
         ([0.5, 0.5, 1.5], "about as predicted"),
     ],
 )
-def test_a_difference_is_one_where_all_pairs_agree(with_s: list[float], said: str) -> None:
+def test_a_difference_counts_only_if_all_pairs_agree(with_s: list[float], said: str) -> None:
     assert said in measured.judged(result([3, 3, 3], with_s), Prediction(PS, 2 * PS))
 
 
-def test_without_a_prediction_it_is_measured_all_the_same() -> None:
+def test_a_change_is_measured_even_without_a_prediction() -> None:
     assert measured.judged(result([3], [1]), None) == "The change helps."
     assert measured.as_data("ST109", "…", result([3], [1]), None)["predicted_ps"] is None

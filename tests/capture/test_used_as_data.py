@@ -1,4 +1,4 @@
-"""What a line of a script makes: data of its training, or something else."""
+"""What a line of a script produces: training data, or something else."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ def slow(value: Any) -> Any:
     return tf.ensure_shape(tf.numpy_function(asleep, [value], tf.float32), VALUE.shape)
 
 
-def test_an_exchange_is_timed_from_when_all_is_there_to_its_end() -> None:
+def test_an_exchange_is_timed_from_when_everything_is_ready_to_its_end() -> None:
     waits = CollectiveWait()
 
     @tf.function(autograph=False)
@@ -82,5 +82,5 @@ def test_batches_of_several_devices_are_waited_for_together() -> None:
     began_s = time.perf_counter()
     step(tf.constant(VALUE)).numpy()
     took_s = time.perf_counter() - began_s
-    # Python functions run one after the other: what counts is that nothing is counted twice.
+    # Python functions run one after another: what matters is that nothing is counted twice.
     assert SLEEP_S <= waits.take() <= took_s

@@ -61,7 +61,7 @@ def test_a_loop_is_seen_like_a_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert len(steps) in (STEPS, 2 * STEPS)  # one epoch, or all that was traced
 
 
-def test_an_exception_is_written_down_and_goes_on(tmp_path: Path) -> None:
+def test_an_exception_is_recorded_and_passed_on(tmp_path: Path) -> None:
     with pytest.raises(KeyError, match="label"):
         train(tmp_path, small_model(), fails_at=3)
     finish(tmp_path)
@@ -79,7 +79,7 @@ def test_without_model_and_optimizer_the_steps_are_still_there(tmp_path: Path) -
     assert not capture_logs.records(tmp_path, "model")[0]["probed"]
 
 
-def test_a_loss_that_is_no_number_costs_only_the_log(tmp_path: Path) -> None:
+def test_a_loss_that_is_not_a_number_turns_off_only_the_log(tmp_path: Path) -> None:
     with watch(tmp_path) as w:
         for _ in range(3):
             w.step(loss="high")

@@ -1,4 +1,4 @@
-"""When samples, beats and dumps are written, by a clock that the test moves."""
+"""When samples, beats and dumps are written, on a clock that the test moves."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class QuietHost(HostSampler):
 
 
 class Watched:
-    """A training with quick steps that stands still from now on."""
+    """A training with fast steps that stands still from now on."""
 
     def __init__(self, hang_after_s: float | None = None) -> None:
         self.clock = MovedClock()
@@ -89,7 +89,7 @@ def test_beats_begin_when_nothing_has_finished_for_five_seconds() -> None:
     assert beat.threads[0].main
 
 
-def test_a_training_that_steps_leaves_neither_beats_nor_dumps() -> None:
+def test_a_training_that_makes_progress_leaves_neither_beats_nor_dumps() -> None:
     it = Watched()
     for _ in range(100):
         it.stand_still(4)
@@ -126,7 +126,7 @@ def test_before_training_a_module_that_is_imported_is_a_sign_of_life(
     assert watched.notebook.times_of("dump", watched.began_s) == [15]
 
 
-def test_each_hang_is_dumped_anew() -> None:
+def test_each_hang_gets_its_own_dump() -> None:
     it = Watched(hang_after_s=8)
     it.stand_still(10)
     it.pulse.step_done()
@@ -134,7 +134,7 @@ def test_each_hang_is_dumped_anew() -> None:
     assert it.times_of("dump") == [8, 18]
 
 
-def test_the_profile_is_saved_after_the_dump_in_a_thread_of_its_own() -> None:
+def test_the_profile_is_saved_after_the_dump_in_its_own_thread() -> None:
     it = Watched(hang_after_s=8)
     it.stand_still(8)
     assert it.hangs.acquire(timeout=PATIENCE_S)
@@ -181,7 +181,7 @@ def test_after_fit_a_program_may_take_as_long_as_before_the_first_step() -> None
     assert it.times_of("dump") == [300]
 
 
-def test_a_hang_over_night_leaves_few_records() -> None:
+def test_an_overnight_hang_leaves_few_records() -> None:
     it = Watched()
     it.stand_still(NIGHT_S)
     assert len(it.times_of("dump")) == 10
@@ -197,10 +197,10 @@ def test_slow_steps_for_a_day_leave_few_beats() -> None:
         it.stand_still(60)
         it.pulse.step_done()
     assert len(it.times_of("beat")) < 4000
-    assert it.times_of("dump") == [60]  # the first: then the limit has been learned
+    assert it.times_of("dump") == [60]  # the first one: after that, the limit has been learned
 
 
-def test_the_host_is_sampled_each_second_and_only_what_changed_is_written() -> None:
+def test_the_host_is_sampled_every_second_and_only_changes_are_written() -> None:
     it = Watched()
     it.stand_still(5)
     assert [round(at_s - it.began_s) for at_s, _ in it.notebook.samples] == [1, 2, 3, 4, 5]
@@ -216,7 +216,7 @@ def test_a_day_of_training_leaves_few_samples() -> None:
     assert len(it.notebook.samples) < 20_000
 
 
-def test_its_thread_survives_what_it_meets(
+def test_its_thread_survives_failures(
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     it = Watched()
@@ -235,8 +235,8 @@ def test_its_thread_survives_what_it_meets(
     assert "a fault of ours" in caplog.text
 
 
-def test_stacks_are_due_before_its_thread_gets_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Native code may hold the interpreter from the next line of the program on."""
+def test_stacks_are_prepared_before_its_thread_gets_a_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Native code may hold the interpreter from the program's next line on."""
     put_off: list[float] = []
     monkeypatch.setattr(Watchdog, "_run", lambda self: None)
     watchdog = Watched(hang_after_s=30.0).watchdog

@@ -27,7 +27,7 @@ def chosen(*weights: Weight) -> list[tuple[str, int, int | None]]:
     return [(watched.layer, watched.weight, watched.bias) for watched in found]
 
 
-def test_of_each_layer_the_largest_weight_and_the_bias() -> None:
+def test_the_largest_weight_and_the_bias_of_each_layer_are_watched() -> None:
     assert chosen(
         Weight("lstm/cell/kernel", (8, 64)),
         Weight("lstm/cell/recurrent_kernel", (16, 64)),
@@ -43,7 +43,7 @@ def test_the_name_of_the_model_is_left_out_of_the_names_of_its_layers() -> None:
     assert [layer for layer, *_ in chosen(Weight("a/kernel:0", (2, 2)))] == ["a"]
 
 
-def test_normalization_is_watched_only_where_there_is_nothing_else() -> None:
+def test_normalization_is_watched_only_if_there_is_nothing_else() -> None:
     scale, kernel = Weight("norm/gamma", (8,)), Weight("dense/kernel", (8, 8))
     assert [layer for layer, *_ in chosen(scale, kernel)] == ["dense"]
     assert [layer for layer, *_ in chosen(scale)] == ["norm"]
@@ -55,7 +55,7 @@ def test_weights_without_a_gradient_or_without_numbers_are_left_out() -> None:
     assert chosen(Weight("a/state", (2, 2), "int64"), Weight("b/empty", (0, 2))) == []
 
 
-def test_many_layers_are_spread_from_the_first_to_the_last() -> None:
+def test_if_there_are_many_layers_the_watched_ones_are_spread_evenly() -> None:
     found = chosen(*(Weight(f"layer{i}/kernel", (2, 2)) for i in range(300)))
     assert len(found) == MOST_LAYERS
     assert (found[0][0], found[-1][0]) == ("layer0", "layer299")

@@ -1,6 +1,6 @@
-"""When windows are opened: trainings played through without a profiler.
+"""When windows are opened: simulates trainings without a profiler.
 
-The costs that are played are those that were measured: recording costs as long as saving.
+The simulated costs are those that were measured: recording takes as long as saving.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ BUDGET = 0.05
 
 @dataclass
 class PlannedTraining:
-    """Steps of `step_s`, whose events take `event_bytes` each and 0.1 s a megabyte to save."""
+    """Steps of `step_s` with `event_bytes` of events each, which take 0.1 s per megabyte to
+    save."""
 
     step_s: float
     event_bytes: int
@@ -25,7 +26,7 @@ class PlannedTraining:
     now_s: float = 1000.0
     first_step_s: float = 1.0  # with tracing
     slow_steps: dict[int, float] = field(default_factory=dict)
-    # What comes of it:
+    # The results:
     open_at: float | None = None
     steps_in_window: int = 0
     saving_until: float = 0.0
@@ -132,13 +133,13 @@ def test_windows_stay_small_and_so_does_their_sum() -> None:
     assert max(training.opened_at_step) > 0.8 * training.steps
 
 
-def test_an_epoch_of_unknown_length_is_sampled_ever_more_seldom() -> None:
+def test_an_epoch_of_unknown_length_is_sampled_less_and_less_often() -> None:
     training = PlannedTraining(step_s=0.1, event_bytes=MB).fit(50_000)
     assert len(training.reasons) <= window_plan.MOST_WINDOWS
     assert max(training.opened_at_step) > 0.2 * training.steps
 
 
-def test_after_the_first_epoch_only_slow_steps_are_looked_into() -> None:
+def test_after_the_first_epoch_only_slow_steps_are_profiled() -> None:
     training = PlannedTraining(step_s=0.1, event_bytes=1000).fit(100)
     training.plan.first_epoch_ended()
     if training.open_at is not None:
@@ -156,7 +157,7 @@ def test_after_the_first_epoch_only_slow_steps_are_looked_into() -> None:
     assert training.reasons[seen:] == ["slow_step"]
 
 
-def test_no_more_than_three_slow_steps_are_looked_into() -> None:
+def test_no_more_than_three_slow_steps_are_profiled() -> None:
     slow = dict.fromkeys(range(100, 2000, 50), 2.0)
     training = PlannedTraining(step_s=0.1, event_bytes=1000, slow_steps=slow)
     training.plan.fit_began(training.now_s, None)
@@ -167,7 +168,7 @@ def test_no_more_than_three_slow_steps_are_looked_into() -> None:
     assert training.reasons.count("slow_step") <= window_plan.MOST_SLOW_WINDOWS
 
 
-def test_no_more_than_three_hangs_are_looked_into() -> None:
+def test_no_more_than_three_hangs_are_profiled() -> None:
     plan = WindowPlan(BUDGET)
     hangs = 0
     while plan.opens_for_hang():
@@ -177,7 +178,7 @@ def test_no_more_than_three_hangs_are_looked_into() -> None:
     assert hangs == 3
 
 
-def test_the_first_validation_gets_a_window_of_its_own_and_the_next_does_not() -> None:
+def test_only_the_first_validation_gets_its_own_window() -> None:
     training = PlannedTraining(step_s=0.0025, event_bytes=14_000).fit(200)
     assert training.plan.opens_for_validation()
     assert not training.plan.opens_for_validation()

@@ -33,7 +33,7 @@ def step(windows: Windows) -> None:
 
 @pytest.fixture
 def windows(tmp_path: Path) -> Iterator[Windows]:
-    """With one open, from a fit that has done two steps."""
+    """Windows of a fit that has done two steps; one is open."""
     opened = new_windows(tmp_path)
     opened.fit_begins(None, range(0))
     for _ in range(2):
@@ -58,7 +58,7 @@ def test_a_hang_saves_what_led_to_it_and_then_what_still_moves(
     before, during = saved(windows, tmp_path)
     assert (before["reason"], before["ended_by"]) == ("start", "hang")
     assert (during["reason"], during["first_step"]) == ("hang", 2)
-    assert len(profiles(tmp_path)) == 2  # of the same second
+    assert len(profiles(tmp_path)) == 2  # from the same second
 
 
 def test_a_hang_that_comes_too_often_opens_no_window(
@@ -81,7 +81,7 @@ def profile(folder: str) -> None:
 
 
 @pytest.mark.parametrize("run_profiler", [start_and_stop, profile])
-def test_a_script_that_starts_the_profiler_has_it(
+def test_a_script_that_starts_the_profiler_gets_it(
     windows: Windows, tmp_path: Path, run_profiler: Callable[[str], None]
 ) -> None:
     run_profiler(str(tmp_path / "theirs"))
@@ -93,7 +93,7 @@ def test_a_script_that_starts_the_profiler_has_it(
     assert "the capture stopped profiling" in note["text"]
 
 
-def test_while_the_profiler_is_the_scripts_ours_waits(windows: Windows, tmp_path: Path) -> None:
+def test_ours_waits_while_the_script_uses_the_profiler(windows: Windows, tmp_path: Path) -> None:
     with tf.profiler.experimental.Profile(str(tmp_path / "theirs")):
         capture_logs.until(lambda: saved(windows, tmp_path))
         for _ in range(27):
@@ -143,7 +143,7 @@ def test_a_full_disk_ends_the_profiling_and_leaves_nothing_behind(
     assert not a_profiler_runs()
 
 
-def test_no_profiler_runs_on_after_a_failure(
+def test_no_profiler_keeps_running_after_a_failure(
     windows: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
@@ -155,7 +155,7 @@ def test_no_profiler_runs_on_after_a_failure(
     assert not a_profiler_runs()
 
 
-def test_no_profiler_runs_on_where_no_thread_can_save_it(
+def test_no_profiler_keeps_running_if_no_thread_can_save_it(
     windows: Windows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def no_more_threads(thread: threading.Thread) -> None:
@@ -187,8 +187,8 @@ def test_steps_of_another_profiler_are_kept_free(tmp_path: Path) -> None:
     assert saved(windows, tmp_path)[-1]["last_step"] == 2
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="threads have no priority of their own")
-def test_a_profile_is_saved_with_what_the_training_leaves_of_the_cores(
+@pytest.mark.skipif(sys.platform != "linux", reason="threads do not have their own priority")
+def test_a_profile_is_saved_on_cores_that_the_training_leaves_idle(
     windows: Windows, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def nice() -> int:

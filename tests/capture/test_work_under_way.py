@@ -1,4 +1,4 @@
-"""What TensorFlow is at, as the capture sees it from another thread."""
+"""What TensorFlow is doing, as the capture sees it from another thread."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.patience import PATIENCE_S, happens
 
 
 def seen_while_waiting(dataset: Any, go_on: threading.Event) -> list[WorkRecord]:
-    """The main thread asks for an element, which comes when it has been seen to wait for it."""
+    """The main thread asks for an element, which comes after the wait for it has been seen."""
     seen: list[WorkRecord] = []
 
     def look() -> None:
@@ -37,7 +37,7 @@ def seen_while_waiting(dataset: Any, go_on: threading.Event) -> list[WorkRecord]
     return seen
 
 
-def test_the_stages_of_the_input_are_told_with_lines_sizes_and_counts() -> None:
+def test_the_stages_of_the_input_are_recorded_with_lines_sizes_and_counts() -> None:
     go_on = threading.Event()
 
     def wait_at_seven(n: Any) -> Any:
@@ -58,7 +58,7 @@ def test_the_stages_of_the_input_are_told_with_lines_sizes_and_counts() -> None:
     assert gave["Filter"] == 0 and gave["ForeverRepeat"] == 8
 
 
-def test_ops_of_a_graph_that_wait_by_their_nature_are_told_with_their_lines() -> None:
+def test_ops_that_wait_are_recorded_with_their_lines() -> None:
     queue = tf.queue.FIFOQueue(2, [tf.float32])
 
     @tf.function
@@ -70,11 +70,11 @@ def test_ops_of_a_graph_that_wait_by_their_nature_are_told_with_their_lines() ->
     assert "test_work_under_way.py" in waits[0].where
 
 
-def test_nothing_is_told_of_a_main_thread_that_is_not_in_tensorflow() -> None:
+def test_nothing_is_recorded_if_the_main_thread_is_not_in_tensorflow() -> None:
     assert work_at(held_by_libraries()) is None
 
 
-def test_loops_of_a_graph_are_told_unless_they_count_their_rounds() -> None:
+def test_loops_of_a_graph_are_recorded_unless_they_count_their_rounds() -> None:
     @tf.function
     def halved(x: Any) -> Any:
         return tf.while_loop(lambda y: tf.reduce_sum(y) > 1.0, lambda y: (y / 2.0,), (x,))[0]
@@ -94,7 +94,7 @@ def test_loops_of_a_graph_are_told_unless_they_count_their_rounds() -> None:
     assert loops[1] == ()
 
 
-def test_a_function_that_xla_compiles_is_known_alone_and_inside_another() -> None:
+def test_a_function_that_xla_compiles_is_recognized_alone_and_inside_another() -> None:
     @tf.function(jit_compile=True)
     def compiled(x: Any) -> Any:
         return x + 1.0
