@@ -125,7 +125,7 @@ def _costs(entry: Entry) -> Said:
         if lost > most:
             blamed = ", ".join(finding["blames"])
             yield f"{finding['id']} costs {seconds(lost)}, but {blamed} took {seconds(most)}"
-        if finding["bucket"] == "input" and lost > _most_ps(entry, "input"):
+        if finding["bucket"] == "input" and lost > _most_ps(entry, "input", finding["title"]):
             yield f"{finding['id']} costs {seconds(lost)}, which is more than all input"
         # With the cost, other work that it slows down may be saved, if the finding blames it.
         savable = lost if finding["blames"] == [finding["bucket"]] else most
