@@ -85,4 +85,4 @@ def test_a_loss_that_is_not_a_number_turns_off_only_the_log(tmp_path: Path) -> N
             w.step(loss="high")
     finish(tmp_path)
     [note] = capture_logs.records(tmp_path, "note")
-    assert "log of the steps" in note["text"]
+    assert "logging the steps" in note["text"]

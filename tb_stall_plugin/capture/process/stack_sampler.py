@@ -1,8 +1,8 @@
-"""Which lines of Python run: the stacks of all threads, looked at some thirty times a second.
+"""Which lines of Python run: samples the stacks of all threads about thirty times a second.
 
-A sample of the training thread belongs to what its books say it is in. Other threads run for it in
-the background: generators, functions given to map, workers of a PyDataset. A sample weighs as much
-as the time since the last one, since code that lets no other Python run puts samples off.
+A sample of the training thread counts for the account that its books are in. Other threads work for
+it in the background: generators, functions given to map, workers of a PyDataset. A sample weighs as
+much as the time since the last one, because code that lets no other Python run delays samples.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from tb_stall_plugin.capture.process.thread_stacks import (
 )
 
 MOST_COST = 0.003  # of a core
-PAUSES_S = (0.02, 0.25)  # between two looks: the shortest, and the longest that cost may make it
-JITTER = 0.3  # steps that are as regular as the looks would always be seen at the same line
-FIRST_COST_S = 0.0002  # of a look, before any: first looks find nothing but new stacks
-COSTS_MEAN = 8  # looks that the mean of their cost is taken over
-RECORD_EACH_S = 2.0  # a process that is killed loses so much,
-RECORD_SHARE = 0.01  # or such a part of what has passed: the file must not grow forever
-MOST_KNOWN = 5000  # stacks by their code, in memory
-# Modules of Python's own in which threads wait for each other.
+PAUSES_S = (0.02, 0.25)  # between two looks: the shortest, and the longest if looks are expensive
+JITTER = 0.3  # without it, steps as regular as the looks would always be seen at the same line
+FIRST_COST_S = 0.0002  # assumed before the first look: the first looks find only new stacks
+COSTS_MEAN = 8  # how many looks the mean of their cost is taken over
+RECORD_EACH_S = 2.0  # a process that is killed loses this much,
+RECORD_SHARE = 0.01  # or this share of the time so far: the file must not keep growing so fast
+MOST_KNOWN = 5000  # stacks in memory, by their code
+# Python's own modules in which threads wait for each other.
 WAITING_MODULES = frozenset(
     {"threading", "queue", "selectors", "connection", "synchronize", "_base", "pool", "queues"}
 )
@@ -49,22 +49,22 @@ _code, _at = attrgetter("f_code"), attrgetter("f_lasti")
 
 
 class Doing(NamedTuple):
-    """What the training thread is in."""
+    """What the training thread is doing."""
 
-    thread: int  # 0: there is none
+    thread: int  # 0 if there is none
     account: str
     item: str
 
 
 class Stack(NamedTuple):
     frames: tuple[str, ...]  # "path:line function", innermost first
-    is_users: bool  # passes code of the user's
+    is_users: bool  # it contains the user's code
     is_called: bool  # TensorFlow, Keras or another library runs it
     waits: bool  # for another thread
 
 
 class StackSampler:
-    """One for all fits of a session; each has a thread for as long as its first epoch lasts."""
+    """One for all fits of a session. Each fit has a thread for as long as its first epoch lasts."""
 
     def __init__(
         self,
@@ -77,17 +77,17 @@ class StackSampler:
         self._doing = doing
         self._record = record
         self._failed = failed
-        self._calls = calls  # functions that ran in the background since it was last asked
+        self._calls = calls  # returns the functions that ran in the background since its last call
         self._folded = FoldedStacks(with_source)
         self._writing = threading.Lock()
         self._thread: threading.Thread | None = None
-        # With their code, which is kept: another one could get its place in memory.
+        # The code is kept alive, because other code could get its address.
         self._known: dict[tuple[int, ...], tuple[Stack, list[CodeType]]] = {}
         self._idents: set[int] = set()
         self._own: set[int] = set()
-        self._random = random.Random(0)  # the program's own numbers stay as they are
+        self._random = random.Random(0)  # leaves the program's own random numbers alone
         self._began_s = self._due_s = 0.0
-        self._cost_s = FIRST_COST_S  # processor time of a look, about
+        self._cost_s = FIRST_COST_S  # approximate processor time of a look
 
     def begin(self) -> None:
         self._began_s = self._began_s or time.monotonic()
@@ -101,7 +101,7 @@ class StackSampler:
             self.write()
 
     def write(self) -> None:
-        """What was seen since the last time."""
+        """Records what was seen since the last time."""
         with self._writing:
             record = self._folded.taken(self._calls())
             if record is not None:
@@ -142,7 +142,7 @@ class StackSampler:
         return pause_s * self._random.uniform(1 - JITTER, 1 + JITTER)
 
     def look(self, passed_ns: int) -> None:
-        """At all threads, so long after the last time."""
+        """Looks at all threads, `passed_ns` after the last look."""
         doing = self._doing()
         if not doing.thread or doing.account == Account.CAPTURE:
             return
@@ -158,7 +158,7 @@ class StackSampler:
     def _seen(
         self, thread: int, stacks: dict[int, list[FrameType]]
     ) -> tuple[Stack | None, list[Stack]]:
-        """Of this thread, and of the others."""
+        """The stack of this thread, and those of the others."""
         mine = stacks.pop(thread, None)
         return (None, []) if mine is None else (self._stack(mine), [*self._others(stacks)])
 
@@ -174,9 +174,9 @@ class StackSampler:
                     yield stack
 
     def _stack(self, frames: list[FrameType]) -> Stack:
-        """Lines are only looked up for what has not been seen yet: that costs most."""
+        """Looks up lines only for what has not been seen yet, because that costs most."""
         codes = [*map(_code, frames)]
-        key = (*map(id, codes), *map(_at, frames))  # to hash code itself takes long
+        key = (*map(id, codes), *map(_at, frames))  # hashing code itself would take long
         known = self._known.get(key)
         if known is None:
             if len(self._known) >= MOST_KNOWN:
@@ -186,8 +186,8 @@ class StackSampler:
 
 
 def _who_runs(others: list[Stack], training_waits: bool) -> list[Stack]:
-    """Of the background: whom TensorFlow has called. If these wait, or the training thread does,
-    the user's own threads. A thread that nobody waits for is nobody's reason to wait."""
+    """The background threads that count: those that TensorFlow has called. If these wait, or the
+    training thread does, the user's own threads count. A thread that nobody waits for does not."""
     called = [stack for stack in others if stack.is_called]
     running = [stack for stack in called if not stack.waits]
     if running:
@@ -207,7 +207,7 @@ def _stack_of(frames: list[FrameType]) -> Stack:
             whose.clear()
         elif owner is not Whose.OURS:
             line = _line(frame)
-            is_made = GENERATED in code.co_filename  # of code whose owner is the owner of the line
+            is_made = GENERATED in code.co_filename  # it belongs to whoever wrote the line
             lines.append(line)
             whose.append(_whose(line.rpartition(":")[0]) if is_made else owner)
     return Stack(
@@ -223,7 +223,7 @@ class Whose(Enum):
     USERS = auto()
     LIBRARYS = auto()
     PYTHONS = auto()
-    WAITS = auto()  # of those: where threads wait for each other
+    WAITS = auto()  # Python's own, where threads wait for each other
 
 
 @functools.lru_cache(MOST_KNOWN)
@@ -247,7 +247,7 @@ _lines: dict[tuple[CodeType, int], str] = {}
 
 
 def _line_at(code: CodeType, at: int, frame: FrameType) -> str:
-    """To find the number of a line takes longer than all the rest."""
+    """Remembers lines, because finding the number of a line takes longer than all the rest."""
     line = _lines.get((code, at))
     if line is None:
         if len(_lines) >= MOST_KNOWN:

@@ -1,7 +1,7 @@
 """The books: how the training thread spends its time, measured by clocks, not by the profiler.
 
-At any instant one entry is on top, and the time belongs to it. So the entries of a row always add
-up to the length of the row. A row is a step, or several short ones.
+At any instant, one entry is on top, and the time belongs to it. So the entries of a row always add
+up to the length of the row. A row is one step, or several short ones.
 """
 
 from __future__ import annotations
@@ -18,8 +18,9 @@ from typing import Any
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.captures.capture_records import BookItem, BooksRecord
 
-# Who may interrupt whom. Who calls decides: what a callback calls is the callback's. But graphs
-# are built, and models saved, on whoever's behalf.
+# An account takes time only from accounts of a lower rank. The caller decides: what a callback
+# calls is the callback's time. But building a graph or saving a model counts as such, whoever calls
+# it.
 RANKS = {
     Account.PYTHON: 0,
     Account.STEP: 1,
@@ -38,30 +39,32 @@ RANKS = {
 }
 MOST_ENTRIES = 500  # names that are new in each step must not fill the memory
 OTHERS = "others"
-FIRST_STEPS = 32  # have a row each,
-LEAST_ROW_NS = 50_000_000  # then rows are at least so long (ending one takes 0.1 to 0.3 ms),
-ROWS_FOR_ALL = 1000  # and at least such a part of all the time: their number grows with its log
+FIRST_STEPS = 32  # these have a row each
+LEAST_ROW_NS = 50_000_000  # later rows are at least this long (ending one takes 0.1 to 0.3 ms)
+# A row also lasts at least one part in this many of the time so far, so that the number of rows
+# grows with the logarithm of the time.
+ROWS_FOR_ALL = 1000
 LEAST_LATER_ROW_NS = 1_000_000_000  # after the first epoch
-ITEMS_EACH_NS = 1_000_000_000  # and when a phase ends
+ITEMS_EACH_NS = 1_000_000_000  # items are written this often, and when a phase ends
 
 
 class Entry:
-    """What is spent under one name."""
+    """The time spent under one name."""
 
     __slots__ = ("account", "count", "name", "rank", "row_ns", "spent_ns", "told", "where", "why")
 
     def __init__(self, account: str, name: str = "", where: str = "") -> None:
         self.account, self.name, self.where = account, name, where
-        self.why = ""  # a function was traced again
+        self.why = ""  # why a function was traced again
         self.rank = RANKS[account]
-        self.row_ns = 0  # in the row under way
-        self.spent_ns = 0  # before it
+        self.row_ns = 0  # in the current row
+        self.spent_ns = 0  # in earlier rows
         self.count = 0
-        self.told = (0, 0)  # how much of this has been written
+        self.told = (0, 0)  # the count and time that have been written
 
 
 class Row:
-    """A stretch of time, over."""
+    """A stretch of time that is over."""
 
     __slots__ = ("began_ns", "calls", "epoch", "items", "lasted_ns", "phase", "spent_ns", "steps")
 
@@ -69,11 +72,11 @@ class Row:
         self.began_ns, self.phase, self.epoch = began_ns, phase, epoch
         self.lasted_ns = self.steps = self.calls = 0
         self.spent_ns: dict[str, int] = {}
-        self.items: tuple[BookItem, ...] = ()  # since they were last told
+        self.items: tuple[BookItem, ...] = ()  # since they were last written
 
 
 class Books:
-    """Kept by the training thread, and written by another. Nothing here takes a lock."""
+    """Kept by the training thread, and written by another thread. Nothing here takes a lock."""
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
         self._clock_ns = clock_ns
@@ -81,13 +84,13 @@ class Books:
         self._python = self.entry(Account.PYTHON)
         self.own = self.entry(Account.CAPTURE)
         self._rows: deque[Row] = deque()
-        self.first_epoch: list[Row] | None = None  # where somebody wants them when it is over
-        self.thread = 0  # whose time it is; 0: nobody's
-        self.is_loop = False  # of the user's own, and not Keras's fit
+        self.first_epoch: list[Row] | None = None  # its rows, if somebody wants them in the end
+        self.thread = 0  # whose time it is; 0 if nobody's
+        self.is_loop = False  # a custom loop, and not Keras's fit
         self.top = self._python
         self._below: list[Entry] = []
         self._since_ns = self._row_began_ns = self._began_ns = 0
-        self._unix_ns = 0  # when the clock was at 0
+        self._unix_ns = 0  # the Unix time when the clock was at 0
         self._phase, self._epoch = BookPhase.START, -1
         self._steps = self.calls = self._calls_before = 0
         self._steps_ever = self._steps_before_fit = 0
@@ -95,9 +98,11 @@ class Books:
         self._row_due_ns = self._items_due_ns = 0
         self._collecting_since_ns = 0
         self._collected: dict[Entry, int] = {}
-        self.meets_others = False  # in its calls: rows end with them, and so on all workers at once
-        self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row
-        # What the graph measured inside steps, by account: seconds since it was last asked.
+        # Calls wait for other workers: rows end with a call, and so at the same time on all
+        # workers.
+        self.meets_others = False
+        self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row's last call
+        # The seconds that graphs measured inside steps since the last call, by account.
         self.in_steps: Callable[[], dict[str, float]] = dict
 
     # ------------------------------------------------------------ what happens
@@ -134,13 +139,13 @@ class Books:
         return entry
 
     def tracing(self, function: Any, name: str, where: str) -> Entry:
-        """A function is traced again, if it has been traced for an earlier step."""
+        """A function counts as traced again if it was traced for an earlier step."""
         first_traced_at = self._traced_at.setdefault(function, self._steps_ever)
         is_again = first_traced_at < self._steps_ever
         return self.entry(Account.RETRACE if is_again else Account.TRACE, name, where)
 
     def is_below(self, *accounts: str) -> bool:
-        """Whether one of these has called what happens now."""
+        """Whether one of these accounts has called what happens now."""
         return any(entry.account in accounts for entry in (self.top, *self._below))
 
     def enter(self, entry: Entry) -> None:
@@ -158,12 +163,12 @@ class Books:
         self.top = self._below.pop()
 
     def __enter__(self) -> None:
-        """The capture is at work itself."""
+        """The capture itself is at work."""
         if self.is_mine:
             self.enter(self.own)
 
     def __exit__(self, *error: object) -> None:
-        if self.is_mine and self._below:  # else the work was to begin, or to end, the books
+        if self.is_mine and self._below:  # otherwise, the books have just begun or ended
             self.leave()
 
     @property
@@ -177,12 +182,13 @@ class Books:
             self.close_row(self._at_call_end)
 
     def call_ended(self) -> None:
-        """Of a compiled function. If it is the last one of its step, the row ends here."""
+        """A call of a compiled function has ended. If it is the last in its step, the row ends
+        here."""
         if self.meets_others:
             self._at_call_end = self._since_ns, self._in_row()
 
     def _is_round(self) -> bool:
-        """Whether it is a step at which other workers are likely to end a row as well."""
+        """Whether other workers are likely to end a row at this step, too."""
         return (
             not self.meets_others or self._steps_in_fit % (1 << (self._steps.bit_length() - 1)) == 0
         )
@@ -192,8 +198,8 @@ class Books:
             self.close_row()
 
     def phase_begins(self, phase: str, epoch_began: bool = False) -> int:
-        """Returns when, as unix time."""
-        self._items_due_ns = 0  # they belong to what ends here
+        """Returns the Unix time at which it begins."""
+        self._items_due_ns = 0  # items belong to the phase that ends here
         self.close_row()
         self._phase = phase
         self._epoch += epoch_began
@@ -201,7 +207,8 @@ class Books:
         return self._unix_ns + self._row_began_ns
 
     def close_row(self, until: tuple[int, dict[Entry, int]] | None = None) -> None:
-        """Now or, if it is told what had been spent by then, at an earlier moment."""
+        """Closes it now or, given `until`, at that earlier moment, with what had been spent by
+        then."""
         now_ns = self._clock_ns()
         self.top.row_ns += now_ns - self._since_ns
         self._since_ns = now_ns
@@ -251,9 +258,10 @@ class Books:
         return spent
 
     def _collecting(self, phase: str, info: dict[str, int]) -> None:
-        """Python tells it on the thread that collects. Not by `enter`, which it may interrupt.
+        """Python calls this on the thread that collects. It does not use `enter`, which it may
+        interrupt.
 
-        To build a graph makes so many objects that looking through them is a part of it."""
+        Building a graph creates so many objects that collecting garbage is a part of it."""
         if not self.is_mine or self.top.account in (Account.TRACE, Account.RETRACE):
             return
         if phase == "start":
@@ -266,7 +274,8 @@ class Books:
     # ------------------------------------------------------------ what is written
 
     def records(self) -> Iterable[BooksRecord]:
-        """What is new; if that is nothing, the row that is not over. Called by who writes."""
+        """What is new; if nothing is, the row that is not over. Called by the thread that
+        writes."""
         rows = []
         while self._rows:
             rows.append(self._rows.popleft())
@@ -277,7 +286,8 @@ class Books:
                 yield _record([row], is_open=True)
 
     def _row_under_way(self) -> Row:
-        """As it is now; a moment may be missing that the training thread is just writing down."""
+        """The row as it is now; what the training thread is adding at this moment may be
+        missing."""
         row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
         row.steps, row.calls = self._steps, self.calls - self._calls_before
         top, since_ns = self.top, self._since_ns

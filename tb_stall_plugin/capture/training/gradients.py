@@ -1,10 +1,10 @@
 """Gradients, measured by ops inside the step, and the losses of all steps.
 
-Whatever is done for it inside the step is in a function behind an If: a step that is not measured
-pays for the If only, and a step that is traced twice has the function traced once. Where gradients
-are small and in the memory of this machine, a measured step only keeps them, and all else is done
-outside; if they are very small, every step does, because an If would cost more. Elsewhere all
-results are one vector; what can be worked out from it outside is not worked out in the graph.
+All of its work inside the step is in a function behind an If: a step that is not measured pays only
+for the If, and if a step is traced twice, the function is traced once. If gradients are small and
+in the memory of this machine, a measured step only keeps them, and the rest is done outside. If
+they are very small, every step keeps them, because an If would cost more. Otherwise, all results
+are one vector; what can be worked out from it outside is not computed in the graph.
 """
 
 from __future__ import annotations
@@ -49,23 +49,23 @@ from tb_stall_plugin.capture.training.plain_gradients import demand_same_types, 
 from tb_stall_plugin.capture.training.strategies import outside_of_graphs_and_strategies
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
-raw = tf.raw_ops  # a fourth of the time of their usual names, in tracing and in running
+raw = tf.raw_ops  # these take a quarter of the time of the usual functions, to trace and to run
 
-# How a function is run: else each of its inputs is handed to the thread pool, for nothing.
+# How a function is run. Otherwise, each of its inputs is handed to the thread pool needlessly.
 IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
 
-# As tf.cond does it: a branch that is not taken is skipped op by op.
+# As in tf.cond: a branch that is not taken is skipped op by op.
 INLINED = "_lower_using_switch_merge"
 
-MOST_HELD_BYTES = 16 << 20  # of gradients, which would be gone by the end of the step
-LITTLE_BYTES = 256 << 10  # stays in a core's cache, and may be held by every step
-USUAL_ROWS = 1024  # at the most, in a batch of which they are not known
+MOST_HELD_BYTES = 16 << 20  # of gradients, which would otherwise be freed during the step
+LITTLE_BYTES = 256 << 10  # this stays in a core's cache, and may be kept by every step
+USUAL_ROWS = 1024  # assumed for a batch whose number of rows is not known
 
 
 class _Measured(NamedTuple):
     """What a step keeps to be measured outside."""
 
-    is_given: tuple[bool, ...]  # of gradients of weights and biases, and the loss scale
+    is_given: tuple[bool, ...]  # for gradients of weights and of biases, and for the loss scale
     replicas: int
     batch: tuple[RowsOf, ...]
 
@@ -78,12 +78,13 @@ class GradientMeter:
     """
 
     def __init__(self, optimizer: Any) -> None:
-        """To be made before a step is traced: the less is done meanwhile, the better."""
+        """To be created before a step is traced: the less is done during tracing, the better."""
         self._optimizer_if_alive = weakref.ref(optimizer)
         self._layers: Sequence[WatchedLayer] = ()
         self._functions: dict[Hashable, Any] = {}
-        self._samples: dict[int, Any] = {}  # variables by their length: number, sample of a batch
-        self._vector: Any = None  # where something is measured inside of the step
+        # Variables by their length: each holds the number of a step, and a sample of its batch.
+        self._samples: dict[int, Any] = {}
+        self._vector: Any = None  # created only if something is measured inside the step
         self._skipped = tf.Variable(0.0, trainable=False)
         self._is_due = tf.Variable(True, trainable=False)
         self._will_measure = True
@@ -92,20 +93,20 @@ class GradientMeter:
         self._put_in: list[_PutIn] = []
         weakref.finalize(self, _take_out, self._put_in).atexit = False
         self._held = HeldTensors()
-        self._parts: list[Part] = []  # of the batch that was held last
+        self._parts: list[Part] = []  # of the batch that was kept last
 
     @property
     def _optimizer(self) -> Any:
         return self._optimizer_if_alive()
 
     def watch(self, layers: Sequence[WatchedLayer]) -> None:
-        """What is measured, once it is known."""
+        """Sets what is measured, once that is known."""
         self._layers = layers
 
     # ------------------------------------------------------------ from outside
 
     def losses(self) -> list[float]:
-        """Of all steps since they were last asked for."""
+        """The losses of all steps since the last call."""
         return self._losses.taken() or self._eager_losses.taken()
 
     def let_go(self) -> None:
@@ -113,14 +114,14 @@ class GradientMeter:
 
     def measure_next(self, is_due: bool) -> None:
         if is_due:
-            self._held.let_go()  # of steps that were not
+            self._held.let_go()  # drops what steps that were not due have kept
         if is_due != self._will_measure:
             self._will_measure = is_due
             raw.AssignVariableOp(resource=self._is_due.handle, value=is_due)
 
     def read(self) -> dict[str, float]:
         """Scalars of the last measured step by tag, if they are new. Waits for the step to end.
-        To be asked before `measure_next`."""
+        To be called before `measure_next`."""
         held = self._held.taken() if self._will_measure else None
         if held is not None:
             return self._of_held(*held)
@@ -139,12 +140,12 @@ class GradientMeter:
         tensors = [next(left) if each else None for each in what.is_given]
         self._parts = [part_of(*each) for each in zip(what.batch, left, strict=True)]
         if not all(part.sample.size for part in self._parts):
-            self._parts = []  # one of several replicas may get no rows
+            self._parts = []  # with several replicas, one may get no rows
         count = len(self._layers)
         scale = tensors[-1]
         is_scaled = scale is not None and loss_scaling.scales_gradients(self._optimizer)
         head = VectorHead(
-            number=0,  # they are taken but once
+            number=0,  # not needed: they are taken only once
             loss_scale=NOT_MEASURED if scale is None else float(scale),
             factor=(float(scale) if scale is not None and is_scaled else 1.0) / what.replicas,
         )
@@ -163,7 +164,7 @@ class GradientMeter:
         return []
 
     def skipped_updates(self) -> float | None:
-        """So far; None without loss scaling."""
+        """How many so far; None without loss scaling."""
         if loss_scaling.finite_steps(self._optimizer) is None:
             return None
         return float(self._skipped.numpy())
@@ -173,13 +174,13 @@ class GradientMeter:
     def before_update(
         self, weights: Sequence[Any], biases: Sequence[Any], loss: Any, batch: Batch
     ) -> Any:
-        """Takes plain gradients of the layers, None where there is none. Returns what
+        """Takes plain gradients of the layers, or None if there is none. Returns what
         `after_update` needs: the loss scale."""
         scale = _number(loss_scaling.scale_of(self._optimizer))
         loss = _number(loss) if _is_of_this_step(loss) else None
         replicas = tf.distribute.get_strategy().num_replicas_in_sync
         if loss is not None:
-            # Each replica has its share of the mean over the batch.
+            # Each replica has only its share of the mean over the batch.
             loss = loss if replicas == 1 else loss * float(replicas)
             (self._eager_losses if tf.executing_eagerly() else self._losses).put(loss)
         looked_at = tensors_of(batch, _is_number_of_this_step)
@@ -199,8 +200,8 @@ class GradientMeter:
         return scale
 
     def _if_due(self, function: Any, given: Sequence[Any], is_inlined: bool = False) -> None:
-        """Puts it into the step. Inlined, an If is cheaper by far, but then its ops cost a little
-        in steps that are not measured."""
+        """Adds the function to the step, behind an If. An inlined If is far cheaper, but then its
+        ops cost a little in steps that are not measured."""
         graph = tf.compat.v1.get_default_graph()
         measure = function.get_concrete_function(given)
         inputs = [*given, *measure.captured_inputs]
@@ -222,7 +223,7 @@ class GradientMeter:
     def _is_held(
         self, tensors: Sequence[Any], replicas: int, batch: Sequence[tuple[int, Any]]
     ) -> bool:
-        """Whether it could be left to others, outside of the step, to measure them."""
+        """Whether the step keeps them, so that they can be measured outside."""
         given = [tensor for tensor in tensors if tensor is not None]
         rows = [rows_of(*each) for each in batch]
         known = tuple(each for each in rows if each is not None)
@@ -241,7 +242,7 @@ class GradientMeter:
         return True
 
     def _keeping(self, what: _Measured) -> Any:
-        def measure(tensors: Sequence[Any]) -> None:  # whose names are made of this one
+        def measure(tensors: Sequence[Any]) -> None:  # its name appears in the graph
             self._keep(what, tensors)
 
         return self._functions.setdefault(what, tf.function(measure, autograph=False))
@@ -260,7 +261,7 @@ class GradientMeter:
             self._skipped.assign_add(tf.cast(is_skipped, tf.float32))
 
     def _measuring(self, is_given: tuple[bool, ...], replicas: int, roles: tuple[int, ...]) -> Any:
-        def measure(gradients_and_more: Sequence[Any]) -> None:  # whose names are made of this one
+        def measure(gradients_and_more: Sequence[Any]) -> None:  # its name appears in the graph
             left = iter(gradients_and_more)
             self._measure([next(left) if each else None for each in is_given], replicas, roles)
 
@@ -290,7 +291,7 @@ class GradientMeter:
     def _sample(self, number: Any, roles: Sequence[int], batch: Sequence[Any]) -> None:
         length = 1 + packed_length(batch)
         if length not in self._samples:
-            # XLA wants to know how long it is.
+            # XLA needs to know its length.
             self._samples[length] = _zeros_of_our_own(length)
         handle = self._samples[length].handle
 
@@ -298,11 +299,11 @@ class GradientMeter:
             value = tf.concat([[number], packed(roles, batch)], axis=0)
             raw.AssignVariableOp(resource=handle, value=value)
 
-        # One of several replicas may get no rows.
+        # With several replicas, one may get no rows.
         tf.cond(tf.reduce_all([tf.size(each) > 0 for each in batch]), keep, lambda: None)
 
     def _zeros(self, weights: Sequence[Any], biases: Sequence[Any]) -> Any:
-        """How many units have learned nothing from the batch, added up over the layers."""
+        """How many units have learned nothing from the batch, summed up to each layer."""
         layers = [each for each in zip(self._layers, weights, biases, strict=True) if each[0].units]
         if not layers:
             return tf.zeros([0])
@@ -315,7 +316,7 @@ class GradientMeter:
 
 
 class _PutIn(NamedTuple):
-    """A function of ours, in the graph of a step."""
+    """A function of ours in the graph of a step."""
 
     step: weakref.ref[Any]
     name: str
@@ -323,9 +324,9 @@ class _PutIn(NamedTuple):
 
 
 def _take_out(functions: Sequence[_PutIn]) -> None:
-    """The optimizer is gone, and with it all steps. TensorFlow keeps their graphs forever, and in
-    them our functions; and it leaves graphs of functions like ours to whoever made them."""
-    with suppress(Exception):  # it is no part of what TensorFlow offers
+    """The optimizer is gone, and with it all steps. TensorFlow keeps their graphs forever, with our
+    functions in them; and whoever creates functions like ours must dismantle their graphs."""
+    with suppress(Exception):  # this uses internals of TensorFlow
         inner: dict[str, Any] = {function.name: function for function in functions}
         for function in functions:
             inner |= function.graph._functions
@@ -344,7 +345,7 @@ def _zeros_of_our_own(length: int) -> Any:
 
 
 def _is_elsewhere() -> bool:
-    """What is computed on another device, or compiled as a whole by XLA, stays there."""
+    """Whether gradients are on another device, or in code that XLA compiles: they stay there."""
     if any(device.device_type != "CPU" for device in tf.config.list_logical_devices()):
         return True
     graph = tf.compat.v1.get_default_graph()
@@ -352,7 +353,8 @@ def _is_elsewhere() -> bool:
 
 
 def _likely_bytes(tensors: Sequence[Any]) -> int:
-    """How many rows a batch has, or an embedding used, may not be known."""
+    """An estimate: how many rows a batch has, or how many of an embedding it uses, may be
+    unknown."""
     return sum(
         tensor.dtype.size
         * math.prod(USUAL_ROWS if n is None else n for n in tensor.shape.as_list())
@@ -362,14 +364,14 @@ def _likely_bytes(tensors: Sequence[Any]) -> int:
 
 @functools.cache
 def _doing_nothing(types: tuple[Any, ...]) -> Any:
-    """What a step does that is not measured."""
+    """What a step that is not measured does instead."""
     return tf.function(lambda unused: None, autograph=False).get_concrete_function(
         [tf.TensorSpec(None, each) for each in types]
     )
 
 
 def _of_units(watched: WatchedLayer, of_weight: Any, of_bias: Any) -> Any:
-    """A gradient for each unit, zero if nothing came back through it."""
+    """A gradient for each unit; zero if nothing came back through the unit."""
     if of_bias is not None:
         flat = of_bias if of_bias.shape.rank == 1 else raw.Reshape(tensor=of_bias, shape=[-1])
         return _float32(flat)
@@ -380,7 +382,7 @@ def _of_units(watched: WatchedLayer, of_weight: Any, of_bias: Any) -> Any:
 
 
 def _is_of_this_step(loss: Any) -> bool:
-    """One number, and not left over from another trace."""
+    """Whether it is a single number, and not left over from another trace."""
     if not tf.is_tensor(loss) or loss.shape.rank != 0:
         return False
     return tf.executing_eagerly() or loss.graph is tf.compat.v1.get_default_graph()

@@ -1,7 +1,8 @@
-"""How long compiled steps wait for their batches, by clocks inside their graphs.
+"""How long compiled steps wait for their batches, measured by clocks inside their graphs.
 
-Four small ops around `get_next`, added while the step is traced: the batch is passed on unchanged
-once the time has been taken. A batch that is fetched while a step computes is not a wait.
+Four small ops are added around `get_next` while the step is traced: the batch is passed on
+unchanged after the time has been taken. A batch that is fetched while a step computes is not a
+wait.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ class InputWait(SecondsInSteps):
         self._under_way = threading.local()
 
     def around(self, get_next: Callable[[], Any]) -> Any:
-        """In a graph that is being built. Whatever fails, the batch is what it would have been."""
+        """Called in a graph that is being built. Whatever fails, the batch is passed on
+        unchanged."""
         began = self._beginning()
         if began is None:
             return get_next()
@@ -42,7 +44,7 @@ class InputWait(SecondsInSteps):
             return batch
 
     def _beginning(self) -> Any:
-        """None inside another: the batches of several devices are waited for together."""
+        """None inside another one: the batches of several devices are waited for together."""
         if getattr(self._under_way, "is_timed", False):
             return None
         try:
@@ -56,7 +58,7 @@ class InputWait(SecondsInSteps):
             arrived = now()
             since = self.busy.since(began)
         waited = raw.Sub(x=arrived, y=since)
-        if since is not began:  # a step that computes until after the batch is there, or never ends
+        if since is not began:  # the step may compute until after the batch arrives, or forever
             waited = raw.Maximum(x=waited, y=tf.zeros([], tf.float64))
         self.add(waited)
         with tf.control_dependencies([arrived]):
@@ -65,6 +67,6 @@ class InputWait(SecondsInSteps):
 
 
 def _identity(tensor: Any) -> Any:
-    """On the device on which it is."""
+    """A copy on the same device."""
     with tf.device(tensor.device):
         return tf.identity(tensor)

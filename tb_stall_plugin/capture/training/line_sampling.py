@@ -1,4 +1,4 @@
-"""The lines that run in the first epoch: samples, and what the books say of the same moment."""
+"""Samples the lines that run in the first epoch, with what the books say about that moment."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tb_stall_plugin.capture.training.books import Books
 from tb_stall_plugin.capture.training.circuit_breaker import CircuitBreaker
 from tb_stall_plugin.capture.training.python_calls import PythonCalls
 
-LINES = "looking at the lines that run"
+LINES = "sampling the lines that run"
 
 
 class LineSampling:
@@ -36,7 +36,8 @@ class LineSampling:
         self._on_flush.append(self._write)
 
     def epoch_begins(self, before: int) -> None:
-        """So many were before it. What was seen before the first does not belong to it."""
+        """`before`: how many epochs came before this one. What was seen before the first epoch does
+        not belong to it."""
         if before == 0:
             self._sampler.write()
         else:

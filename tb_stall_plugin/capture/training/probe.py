@@ -2,7 +2,7 @@
 
 All of them pass through the optimizer, in every kind of training. Its methods are hooked before the
 train function is traced, so that the measuring ops become part of its graph and nothing is traced
-again. Only a few steps are measured: those that `measured_steps` names.
+again. Only a few steps are measured: those that `measured_steps` selects.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ _probes: weakref.WeakKeyDictionary[Any, Probe] = weakref.WeakKeyDictionary()
 
 
 def probe_of(optimizer: Any) -> Probe:
-    """The same for all fits with an optimizer, and as long as it lives: steps that were traced with
-    the probe in them go on using its variables."""
+    """The same probe for all fits with an optimizer, for as long as it lives: steps that were
+    traced with the probe in them keep using its variables."""
     probe = _probes.get(optimizer)
     if probe is None:
         probe = _probes[optimizer] = Probe(optimizer)
@@ -46,24 +46,24 @@ def probe_of(optimizer: Any) -> Probe:
 
 
 class Probe:
-    """Measures the steps that go through one optimizer. It never raises into them."""
+    """Measures the steps that go through one optimizer. It never raises in them."""
 
     def __init__(self, optimizer: Any) -> None:
-        self._optimizer_if_alive = weakref.ref(optimizer)  # or it would live as long as we do
+        self._optimizer_if_alive = weakref.ref(optimizer)  # we must not keep it alive
         self.measured_steps = MeasuredSteps()
         self.layers: list[WatchedLayer] = []
         self.is_in_step = False  # a step was traced, or run eagerly, with the probe in it
-        self.failure: str | None = None  # why it measures no more
-        self._weights: list[Any] = []  # of the layers, and their biases or None
+        self.failure: str | None = None  # why it no longer measures
+        self._weights: list[Any] = []  # of the layers; next, their biases, or None
         self._biases: list[Any] = []
         self._ready: GradientMeter | None = None
-        self._gradients: GradientMeter | None = None  # the same, when layers are chosen
+        self._gradients: GradientMeter | None = None  # the same, once layers are chosen
         self._updates: UpdateMeter | None = None
         self._dense: list[tuple[WatchedLayer, Any]] = []  # layers whose updates are measured
-        self.given: set[int] = set()  # ids of the variables that the optimizer was given,
-        self.without_gradient: list[Any] = []  # and those of them, in the last trace
-        self.batch: list[Part] = []  # a sample of the one that was measured last
-        self._replica = threading.local()  # replicas are traced in a thread each
+        self.given: set[int] = set()  # ids of the variables that the optimizer was given
+        self.without_gradient: list[Any] = []  # those that had no gradient in the last trace
+        self.batch: list[Part] = []  # a sample of the batch that was measured last
+        self._replica = threading.local()  # each replica is traced in its own thread
         self._hooks: list[Hook] = []
 
     @property
@@ -71,17 +71,17 @@ class Probe:
         return self._optimizer_if_alive()
 
     def put_in(self, model: Any = None) -> None:
-        """`model`: of a fit, whose losses show the batches that they are computed from."""
-        if self._hooks:  # by another fit, which is still under way
+        """`model`: that of a fit. Its compute_loss shows us the batches."""
+        if self._hooks:  # put in by another fit, which is still running
             return
         if not tf.compat.v1.executing_eagerly_outside_functions():
-            return  # TensorFlow 1: its sessions know nothing of our variables
+            return  # TensorFlow 1, whose sessions know nothing of our variables
         if self._ready is None:
             optimizer = self.optimizer
             self._ready = outside_of_graphs_and_strategies(lambda: GradientMeter(optimizer))
         if self._gradients is not None:
             self._gradients.measure_next(self.measured_steps.is_due)
-            self._gradients.losses()  # of steps that were none of ours
+            self._gradients.losses()  # drops those of steps that we did not capture
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
         # apply_gradients(pairs). The loss is seen on its way to be scaled or minimized.
         around: dict[str, Method]
@@ -98,7 +98,7 @@ class Probe:
             hook.put_in()
 
     def take_out(self) -> None:
-        """Steps traced so far keep the probe, but it measures nothing."""
+        """Steps traced so far keep the probe, but it no longer measures anything."""
         while self._hooks:
             self._hooks.pop().take_out()
         if self._updates is not None:
@@ -108,7 +108,7 @@ class Probe:
             self._gradients.let_go()
 
     def after_step(self, was_due: bool, next_is_due: bool) -> dict[str, float]:
-        """What was measured, if it was due: scalars by tag."""
+        """What was measured, if the step was due: scalars by tag."""
         if self.failure is not None:
             raise RuntimeError(self.failure)
         if self._gradients is None:
@@ -127,7 +127,7 @@ class Probe:
         return self._values(self._gradients, measured, squares) if measured else {}
 
     def taken_losses(self) -> list[float]:
-        """Of all steps since they were last asked for."""
+        """The losses of all steps since the last call."""
         return self._gradients.losses() if self._gradients is not None else []
 
     def _values(
@@ -144,7 +144,7 @@ class Probe:
         skipped = gradients.skipped_updates()
         if skipped is not None:
             values[Tag.SKIPPED_UPDATES] = skipped
-        # An update that was put off or skipped is no small update.
+        # An update that was put off or skipped does not count as a small update.
         if squares and (self._updates_each_step() or any(change != 0 for change, _ in squares)):
             values.update(update_ratios(squares, [watched for watched, _ in self._dense]))
         return values
@@ -154,9 +154,9 @@ class Probe:
         return not accumulates and not hasattr(self.optimizer, "inner_optimizer")
 
     # ------------------------------------------------------------ the hooks
-    # They do what the method would have done, with what it was given, whatever happens to the
-    # measuring: optimizers that are not Keras's own have other arguments. Methods are called here:
-    # each frame in between is recorded with every op that they build.
+    # Whatever happens to the measuring, they call the method with what it was given: optimizers
+    # that are not Keras's own may have other arguments. They call it directly, since each frame in
+    # between is recorded with every op that it builds.
 
     def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
         self._replica.loss = arguments[0] if arguments else named.get("loss")
@@ -183,7 +183,7 @@ class Probe:
         return result
 
     def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
-        # Often a zip, which can be read only once.
+        # It is often a zip, which can be read only once.
         if arguments and isinstance(arguments[0], Iterator):
             arguments = list(arguments[0]), *arguments[1:]
         elif isinstance(named.get("grads_and_vars"), Iterator):
@@ -209,7 +209,7 @@ class Probe:
             return None
 
     def _begin(self, gradients: Sequence[Any], variables: Sequence[Any]) -> AfterUpdate | None:
-        """The measuring before the update; returns what is left to do after it."""
+        """Measures before the update, and returns what is left to do after it."""
         loss, self._replica.loss = getattr(self._replica, "loss", None), None
         batch, self._replica.batch = getattr(self._replica, "batch", None), None
         if not _is_first_replica(tf.distribute.get_replica_context()):
@@ -242,7 +242,7 @@ class Probe:
             return
         self._weights = [variables[w.weight] for w in layers]
         self._biases = [None if w.bias is None else variables[w.bias] for w in layers]
-        # Of an embedding only the rows in use change, and they are not known from outside.
+        # Only the rows of an embedding that are in use change, and outside we do not know them.
         self._dense = [
             (watched, tf_variable(weight))
             for watched, weight in zip(layers, self._weights, strict=True)
@@ -255,33 +255,33 @@ class Probe:
 
 
 def _as_autograph_has_it(method: Method) -> Method:
-    """Methods of the user's own may have an `if` that only AutoGraph can put into a graph."""
+    """A custom method may contain an `if` that only AutoGraph can turn into a graph."""
     if tf.executing_eagerly():
         return method
     autograph = tf.__internal__.autograph
     context = autograph.control_status_ctx()
-    if context.status.name == "DISABLED":  # as in fit: it would be wrapped to stay as it is
+    if context.status.name == "DISABLED":  # as in fit: converting it would change nothing
         return method
     converted: Method = autograph.tf_convert(method, context)
     return converted
 
 
 def learning_rate_of(optimizer: Any) -> float | None:
-    """Of the last step. Read from outside: inside the step it would be one more input."""
+    """The rate of the last step. Read from outside: in the step, it would be another input."""
     optimizer = getattr(optimizer, "inner_optimizer", optimizer)
     try:
         rate = getattr(optimizer, "_learning_rate", None)
         if isinstance(rate, tf.keras.optimizers.schedules.LearningRateSchedule):
-            rate = rate(optimizer.iterations - 1)  # the optimizer's own is of the next step
+            rate = rate(optimizer.iterations - 1)  # the optimizer gives that of the next step
         else:
             rate = optimizer.learning_rate
         return float(tf.convert_to_tensor(rate).numpy())
-    except Exception:  # there are optimizers without
+    except Exception:  # some optimizers have none
         return None
 
 
 def ids_of(variable: Any) -> set[int]:
-    """Of a variable and of what it wraps: a loop may hand over either."""
+    """The ids of a variable and of what it wraps: a loop may pass either."""
     return {id(variable), id(getattr(variable, "_value", variable))}
 
 
@@ -292,7 +292,8 @@ def _read_twice(given: Any) -> list[Any]:
 
 
 def _is_first_replica(context: Any) -> bool:
-    """Of this process. Steps that run in other processes, or on a TPU, are not measured."""
+    """Whether it is the first of this process. Steps in other processes or on a TPU do not
+    count."""
     if context is None or runs_elsewhere(context.strategy):
         return False
     if context.num_replicas_in_sync == 1:
@@ -303,6 +304,6 @@ def _is_first_replica(context: Any) -> bool:
 
 
 def tf_variable(variable: Any) -> Any:
-    """Keras 3 wraps it, and a strategy has one for each replica."""
+    """TensorFlow's variable: Keras 3 wraps it, and a strategy has one for each replica."""
     inner = variable if isinstance(variable, tf.Variable) else variable.value
     return inner.values[0] if hasattr(inner, "values") else inner

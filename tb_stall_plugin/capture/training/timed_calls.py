@@ -1,11 +1,11 @@
 """Clocks around what TensorFlow and Keras do on the training thread, for the books.
 
-Functions and methods are replaced while books are kept, and restored afterward. The clocks
-decide nothing: what they stand around is called with what it was given, and its result and its
-exceptions are passed on.
+Functions and methods are replaced while books are kept, and restored afterward. The clocks change
+nothing: what they surround is called with what it was given, and its result and its exceptions are
+passed on.
 
-TensorFlow records the whole stack with each op that it builds, so a frame of ours below a step that
-is traced costs some milliseconds: there are as few as can be.
+TensorFlow records the whole stack with each op that it builds, so each frame of ours around a step
+that is traced costs some milliseconds: there are as few as possible.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ HOOKS = (
     "on_test_batch_begin", "on_test_batch_end",
 )  # fmt: skip
 
-# By thread. A fit inside a fit has books of its own, and the outer one sees it from outside.
+# By thread. A fit inside another has its own books, and the outer one sees it from outside.
 _kept: dict[int, list[Books]] = {}
 _lock = threading.Lock()
 _replaced: list[tuple[Any, str, Any, Any]] = []
-# One for all: graphs outlive the fits for which they were traced.
+# Shared by all fits: graphs outlive the fits for which they were traced.
 input_wait = InputWait()
 collective_wait = CollectiveWait()
 _arguments = TracedArguments()
@@ -64,12 +64,12 @@ def no_longer_keep(books: Books) -> None:
 
 
 def taken_in_steps() -> dict[str, float]:
-    """Seconds that compiled steps waited since this was last asked, by account."""
+    """Seconds that compiled steps have waited since the last call, by account."""
     return {Account.WAIT: input_wait.take(), Account.COLLECTIVE: collective_wait.take()}
 
 
 def time_callbacks(books: Books, callbacks: Iterable[Any]) -> list[Hook]:
-    """Clocks around the hooks of each. To be taken out when the fit ends."""
+    """Puts clocks around the hooks of each callback. They must be taken out when the fit ends."""
     hooks = []
     for callback in callbacks:
         for name in HOOKS:
@@ -81,7 +81,7 @@ def time_callbacks(books: Books, callbacks: Iterable[Any]) -> list[Hook]:
 
 
 def _does_something(callback: Any, name: str) -> bool:
-    """Keras's own empty hooks are many."""
+    """Leaves out Keras's own empty hooks, of which there are many."""
     method = getattr(callback, name, None)
     if method is None or name in vars(callback):
         return method is not None
@@ -106,7 +106,7 @@ def _timed_hook(books: Books, callback: Any, name: str) -> Method:
 
 
 def _logs_scalars(callback: Any) -> bool:
-    """And nothing else, as is recommended to all who use TensorBoard."""
+    """Whether it logs only scalars, as is recommended for TensorBoard."""
     is_for_tensorboard = isinstance(callback, tf.keras.callbacks.TensorBoard)
     return is_for_tensorboard and not getattr(callback, "histogram_freq", 0)
 
@@ -117,7 +117,7 @@ def _place(function: Any) -> str:
 
 
 def at_own_work() -> contextlib.AbstractContextManager[None]:
-    """Of this thread, if its books are kept: what is done inside is the capture's own."""
+    """If books are kept for this thread, what is done inside counts as the capture's own work."""
     return _of_this_thread() or contextlib.nullcontext()
 
 
@@ -130,7 +130,7 @@ def _of_this_thread() -> Books | None:
 
 
 def _keeping(account: str) -> Books | None:
-    """The books in which this thread's time may now go to this account."""
+    """This thread's books, if its time may now go to this account."""
     books = _of_this_thread()
     return None if books is None or books.top.rank >= RANKS[account] else books
 
@@ -159,12 +159,12 @@ def _timed(account: str, name_of: Callable[..., str]) -> Callable[[Method], Meth
 
 
 def _timed_call(call: Method) -> Method:
-    """Of a compiled function."""
+    """Times calls of compiled functions."""
 
     @functools.wraps(call)
     def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
         books = _keeping(Account.STEP)
-        if books is None:  # it is called by another that is being built, or is timed already
+        if books is None:  # it is called inside a graph that is being built, or already timed
             if not tf.executing_eagerly() and is_in_loop() and _is_of_a_step(_of_this_thread()):
                 step = functools.partial(call, self, *arguments, **named)
                 return input_wait.busy.around(step, arguments)
@@ -190,7 +190,7 @@ def _timed_tracing(build: Method) -> Method:
         entry = books.tracing(function, str(name), _place(function))
         with books:
             entry.why = _arguments.what_changed(function, *arguments[:2]) or entry.why
-        books.enter(entry)  # not by `_spend`: see the top of this module
+        books.enter(entry)  # without `_spend`: see the top of this module
         try:
             return build(name, python_func, *arguments, **named)
         finally:
@@ -215,19 +215,19 @@ def _timed_next(get_next: Method) -> Method:
 
 
 def _take_down(self: Any) -> None:
-    """As an iterator that is no longer used would be, with a clock beside it."""
+    """Takes an iterator down that is no longer used, as would happen anyway, but timed."""
     books = _keeping(Account.TEARDOWN)
     if books is not None and "_iterator_resource" in vars(self):
         _spend(books, books.entry(Account.TEARDOWN), vars(self).pop, ("_iterator_resource",), {})
 
 
 def _is_of_a_step(books: Books | None) -> bool:
-    """Whether the graph that is being built is not a callback's, or another thread's."""
+    """Whether the graph that is being built is neither a callback's nor another thread's."""
     return books is not None and not books.is_below(Account.CALLBACK, Account.SIDE)
 
 
 def _timed_exchange(exchange: Method) -> Method:
-    """Of values between workers, in graphs; outside of them it is called by what is timed too."""
+    """Times exchanges between workers in graphs. Outside of graphs, its callers are timed."""
 
     @functools.wraps(exchange)
     def timed(self: Any, reduce_op: Any, value: Any, *arguments: Any, **named: Any) -> Any:
@@ -241,9 +241,10 @@ def _timed_exchange(exchange: Method) -> Method:
 
 
 def _of_who_traces() -> Books | None:
-    """A strategy traces its replicas in threads of their own, for which the training thread waits.
+    """The books of the thread that traces. A strategy traces each replica in its own thread, for
+    which the training thread waits.
 
-    Where several threads train, nobody can say whose they are."""
+    If several threads train, it is not known to which of them such a thread belongs."""
     own = _of_this_thread()
     if own is not None or len(_kept) != 1:
         return own
@@ -252,7 +253,8 @@ def _of_who_traces() -> Books | None:
 
 
 def _timed_beside(method: Method) -> Method:
-    """`predict` and `evaluate`, of a loop. In a fit, only callbacks call them, and fit itself."""
+    """Times `predict` and `evaluate` in a loop. In a fit, only callbacks and fit itself call
+    them."""
     timed = _timed(Account.SIDE, _class_name)(method)
 
     @functools.wraps(method)
@@ -265,7 +267,7 @@ def _timed_beside(method: Method) -> Method:
 
 
 def _timed_elsewhere(method: Method) -> Method:
-    """What a coordinator does with steps that run in other processes: calls of compiled ones."""
+    """Times what a coordinator does with steps in other processes; it counts as calls of them."""
     timed = _timed(Account.REMOTE, _no_name)(method)
 
     @functools.wraps(method)
@@ -279,7 +281,7 @@ def _timed_elsewhere(method: Method) -> Method:
 
 
 def _replace_all_or_nothing() -> None:
-    """Other versions of TensorFlow may lack one of them."""
+    """Other versions of TensorFlow may lack one of the functions."""
     try:
         _replace_all()
     except Exception:
@@ -331,7 +333,7 @@ def _class_name(owner: Any, *arguments: Any) -> str:
 
 
 def _replace(owner: Any, name: str, decorate: Callable[[Method], Method]) -> None:
-    """In the class that defines it, or in the module."""
+    """Replaces it in the class that defines it, or in the module."""
     for definer in getattr(owner, "__mro__", (owner,)):
         own = vars(definer).get(name)
         if own is not None:
@@ -342,7 +344,7 @@ def _replace(owner: Any, name: str, decorate: Callable[[Method], Method]) -> Non
 
 
 def _put_back_all() -> None:
-    """Where somebody else has wrapped ours meanwhile, it stays, and does nothing."""
+    """If somebody else has wrapped ours in the meantime, it stays and does nothing."""
     while _replaced:
         owner, name, own, ours = _replaced.pop()
         if vars(owner).get(name) is not ours:

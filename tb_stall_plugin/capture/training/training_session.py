@@ -1,6 +1,7 @@
 """One training, as StallCallback and `watch` report it, passed on to the parts of the capture.
 
-Called by the training thread; a fit that was left is ended by the watchdog. Nothing here raises.
+Called by the training thread. If an exception ends a fit, the watchdog ends its session. Nothing
+here raises.
 """
 
 from __future__ import annotations
@@ -31,19 +32,19 @@ from tb_stall_plugin.capture.training.tracing_counts import tracing_counts
 from tb_stall_plugin.capture.training.window_plan import WindowPlan
 from tb_stall_plugin.capture.training.windows import Windows
 
-# What can be turned off by itself, in words for the user.
-BATCH, WEIGHTS = "the look at batches", "the look at weights"
-PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "the log of the steps", "marking steps"
-# Seen with TensorFlow 2.21: stopping the profiler while collectives were under way crashed one
-# worker in six. Their events begin on one thread and end on another, and are merged at the stop.
+# Parts that can be turned off separately, in words for the user.
+BATCH, WEIGHTS = "inspecting batches", "inspecting weights"
+PROFILE, PROBE, LOG, MARKS = "profiling", "the probe", "logging the steps", "marking steps"
+# Seen with TensorFlow 2.21: stopping the profiler during collectives crashed one worker in six.
+# Their events begin on one thread and end on another, and are merged when the profiler stops.
 NOT_IN_CLUSTERS = (
     "Not profiled, because this is one of several workers: stopping TensorFlow's profiler while "
     "workers exchange gradients can crash the process. A profile around the whole loop, stopped "
-    "when no step is under way, is safer."
+    "when no step is running, is safer."
 )
-LONG_STEP_S = 0.05  # steps this long are logged one and all, shorter ones when they are due
+LONG_STEP_S = 0.05  # steps at least this long are all logged, shorter ones when they are due
 LONG_STEP_NS = round(LONG_STEP_S * NS)
-TRAIN, TEST = "train", "test"  # what XProf and the analyzer know steps by; Keras 2 uses them too
+TRAIN, TEST = "train", "test"  # XProf and the analyzer know steps by them; Keras 2 uses them, too
 
 
 class TrainingSession:
@@ -71,8 +72,8 @@ class TrainingSession:
         elif profile:
             self._windows = self._guard.windows_made_by(functools.partial(_windows, budget))
         self._beginning_or_ending = threading.RLock()
-        # Of this fit:
-        self._fit: object | None = None  # None: there is none under way
+        # About this fit:
+        self._fit: object | None = None  # None while no fit is running
         self._when_left: Callable[[], bool] | None = None
         self._model: Any = None
         self._optimizer: Any = None
@@ -81,12 +82,12 @@ class TrainingSession:
         self._marks_steps = True
         self._unmarked = range(0)
         self._steps = self._test_steps = 0
-        self._looked_at = 0  # so many steps had ended when we last did more than count them,
-        self._look_at = 1  # and will have when we do so next
+        self._looked_at = 0  # how many steps had ended at our last look
+        self._look_at = 1  # how many steps will have ended at the next look
         self._epochs = self._epoch_began_at = 0
-        self._began_ns = 0  # of the pulse's clock: the epoch with the first step
+        self._began_ns = 0  # when the epoch with the first step began, on the pulse's clock
         self._measured_steps = MeasuredSteps()
-        self._trace: Any = None  # of the step under way
+        self._trace: Any = None  # of the current step
         self._learning = LearningLog(self._recorder)
         self._bookkeeping = Bookkeeping(
             folder_for(logdir), self._recorder, self._breaker, report, source
@@ -95,7 +96,7 @@ class TrainingSession:
 
     @property
     def is_usable(self) -> bool:
-        """Not in a forked child, nor when a guard of another folder has taken over."""
+        """False in a forked child, and after a guard for another folder has taken over."""
         return self._guard.is_open
 
     def begin(
@@ -110,11 +111,11 @@ class TrainingSession:
         callbacks: Sequence[Any] | None = None,
         settings: FitSettings | None = None,
     ) -> None:
-        """Of a fit, or of a loop. A step is what can be seen from outside: a call of the train
-        function. `was_left` says whether an exception has ended it, where that can be known.
-        `others`: steps that another profiler is going to record, with its own marks.
-        `callbacks`: those of the fit but ours; None in a loop."""
-        self._pulse.was_left()  # ends those that were, or their models would be kept
+        """A fit or a loop begins. A step is what can be seen from outside: a call of the train
+        function. `was_left` tells whether an exception has ended the fit, if that can be known.
+        `others`: the steps that another profiler will record, with its own marks.
+        `callbacks`: those of the fit, without ours; None in a loop."""
+        self._pulse.was_left()  # ends fits that an exception ended, or their models would be kept
         with self._beginning_or_ending:
             self.end()  # an exception may have ended the last one
             self._fit = fit = object()
@@ -149,7 +150,7 @@ class TrainingSession:
         self._marks_steps = marks_steps
         self._unmarked = others
         if others:
-            text = f"the profile of steps {others.start} to {others.stop} is left to Keras"
+            text = f"steps {others.start} to {others.stop} were left to Keras's own profiler"
             self._recorder.note("info", text)
         if self._wants_probe:
             self._breaker.run(PROBE, self._put_in_probe, optimizer)
@@ -159,7 +160,7 @@ class TrainingSession:
             self._windows.fit_begins(steps_in_epoch, others)
 
     def end(self, write: bool = True) -> None:
-        """`write`: at once, and not within a second."""
+        """`write`: whether to write at once, and not within a second."""
         with self._beginning_or_ending:
             if self._fit is None:
                 return
@@ -167,7 +168,7 @@ class TrainingSession:
             if self._when_left in self._pulse.fits:
                 self._pulse.fits.remove(self._when_left)
             self.drop_step()
-            if self._epochs == 0 and self._steps > 0:  # a loop that tells of none is one
+            if self._epochs == 0 and self._steps > 0:  # a loop that marks no epochs counts as one
                 self._breaker.run(LOG, self._epoch_ended, 0, None)
             if self._probe is not None:
                 self._breaker.run(PROBE, self._probe.take_out)
@@ -178,12 +179,12 @@ class TrainingSession:
                 self._windows.fit_ends()
             if write:
                 self._guard.write_now()
-            # Nothing of a finished training is kept in memory for us.
+            # We keep nothing of a finished training in memory.
             self._when_left = self._model = self._optimizer = self._probe = None
             self._learning = LearningLog(self._recorder)
 
     def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
-        """Called by the watchdog, which must not wait. Training may be in another fit by now."""
+        """Called by the watchdog, which must never wait. Training may be in another fit by now."""
         if not self._beginning_or_ending.acquire(blocking=False):
             return False
         try:
@@ -203,7 +204,7 @@ class TrainingSession:
     # ------------------------------------------------------------ epochs and validation
 
     def epoch_begins(self, epoch: int) -> None:
-        # Only now, so that the last window has all that the end of an epoch brings.
+        # Done only now, so that the last window includes all that happens at the end of an epoch.
         if self._epochs > 0 and self._windows is not None:
             self._windows.first_epoch_ended()
         self._bookkeeping.epoch_begins(self._epochs)
@@ -225,16 +226,16 @@ class TrainingSession:
 
     def _epoch_ended(self, epoch: int, logs: Any) -> None:
         step = self._pulse.steps_done - 1
-        losses = self._learning.losses(self._probe, step)  # that have come since the last look
+        losses = self._learning.losses(self._probe, step)  # those since the last look
         if losses:
             self._recorder.scalars(losses, step)
         self._learning.epoch_ended(epoch, logs)
         if self._wants_probe:
-            # The first step was over when they were first looked at.
+            # The first step had ended when the weights were first looked at.
             self._breaker.run(WEIGHTS, self._learning.look_at_weights, self._probe, self._steps - 1)
 
     def batch_logged(self, batch: int, logs: Any) -> None:
-        """What Keras says after a batch of this epoch; maybe late, in another thread."""
+        """Takes Keras's logs after a batch of this epoch, maybe late and in another thread."""
         self._learning.logged(self._epoch_began_at + batch + 1, logs)
 
     def validation_begins(self, epoch: int, endless: bool = False) -> None:
@@ -262,10 +263,10 @@ class TrainingSession:
             self._open_trace(TRAIN)
 
     def step_ends(self, loss: Any = None, batch: Batch | None = None) -> None:
-        """`loss`, if the caller knows it, may be a tensor: it is read on steps that are due, on
-        which a look is taken at `batch`, too.
+        """`loss`, if the caller knows it, may be a tensor: it is read for steps that are due, for
+        which `batch` is inspected, too.
 
-        Short steps are many. Most are only counted, which takes a few microseconds.
+        There are many short steps. Most are only counted, which takes a few microseconds.
         """
         pulse = self._pulse
         if self._trace is not None:
@@ -281,13 +282,13 @@ class TrainingSession:
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def _look(self) -> None:
-        """At the step that has just ended, and at how long those before it took."""
+        """Looks at the step that has just ended, and at how long those before it took."""
         began_s = time.perf_counter()
         step = self._pulse.steps_done - 1
         count = self._steps - self._looked_at
         seconds = self._pulse.last_steps_s(count)
         is_first = self._looked_at == 0
-        if is_first:  # to it belongs what goes before its batch: the making of an iterator, say
+        if is_first:  # it includes what happens before its batch, such as creating an iterator
             seconds = [(self._pulse.last_step_ns - self._began_ns) / NS]
         was_due, next_is_due = self._measured_steps.steps_ended(count)
         values: dict[str, float] = {}
@@ -307,7 +308,7 @@ class TrainingSession:
         self._look_at = self._steps + (1 if is_busy else self._measured_steps.rest(usual_s))
 
     def drop_step(self) -> None:
-        """It began, but there was no more data."""
+        """A step began, but there was no more data."""
         self._close_trace()
 
     def test_step_begins(self) -> None:
@@ -327,7 +328,7 @@ class TrainingSession:
             self._trace = self._breaker.run(MARKS, ProfilerTrace, name)
 
     def _close_trace(self, step: int | None = None) -> None:
-        """The number makes a step of it; what began but was no step stays without."""
+        """The number makes it a step; what began but did not become a step gets none."""
         trace, self._trace = self._trace, None
         if trace is not None:
             self._breaker.run(MARKS, end_trace, trace, step)
@@ -342,7 +343,7 @@ class TrainingSession:
         endless: bool = False,
         where: str | None = None,
     ) -> None:
-        """`where`: the generator that its data come from without an end."""
+        """`where`: the generator from which endless data comes."""
         endless = endless or where is not None
         done = self._pulse.steps_done
         own_ns, at_ns = self.books.own_ns, self._bookkeeping.marked(what)
@@ -351,7 +352,8 @@ class TrainingSession:
         )
 
     def _measured(self, was_due: bool, next_is_due: bool, step: int) -> dict[str, float]:
-        """Scalars by tag, of a step that was due. The probe also prepares for one that will be."""
+        """Scalars by tag, about a step that was due. The probe also prepares for one that will
+        be."""
         values: dict[str, float] = {}
         if self._probe is not None:
             found = self._breaker.run(PROBE, self._probe.after_step, was_due, next_is_due)

@@ -1,7 +1,7 @@
-"""Profiled windows: the profiler opened and closed as planned, each profile saved as a session.
+"""Profiled windows: the profiler runs as planned, and each profile is saved as a session.
 
-Only one profiler can run in a process, and it need not be ours: then windows step aside, and one
-that is open makes way. Saving takes about 0.1 s a megabyte, so a thread does it.
+Only one profiler can run in a process, and it may be somebody else's: then no window is opened, and
+an open one is closed. Saving takes about 0.1 s per megabyte, so a thread does it.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from tb_stall_plugin.capture.training.window_plan import MOST_WINDOW_BYTES, Wind
 RETRY_S = 10.0  # after another profiler was found running
 HANG_WINDOW_S = 5.0  # long enough to see whether anything still moves
 MIND_MEMORY_S = 0.5
-NICE = 10  # a tenth of what other threads get, where there are too few cores for all
+NICE = 10  # a tenth of what other threads get, if there are too few cores for all
 
 P = ParamSpec("P")
 
 
 def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[..., None]:
-    """A profiler must not run on, and gather memory, because something here went wrong."""
+    """If something here goes wrong, the profiler must not keep running and taking up memory."""
 
     @functools.wraps(method)
     def tried(self: Windows, *arguments: P.args, **named: P.kwargs) -> None:
@@ -49,10 +49,10 @@ def _or_give_up(method: Callable[Concatenate[Windows, P], None]) -> Callable[...
 
 
 class Windows:
-    """Of one process, over all its fits: two would write into the same hidden folder.
+    """For one process, over all its fits: two objects would write to the same hidden folder.
 
-    Called by the training thread; by the watchdog and the last words from threads of theirs.
-    Nothing is raised.
+    Called by the training thread, and by the watchdog and the last words from their own threads.
+    Never raises.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Windows:
 
     @_or_give_up
     def fit_begins(self, steps_in_epoch: int | None, others: range) -> None:
-        """`others`: steps in which another profiler is going to run."""
+        """`others`: the steps in which another profiler will run."""
         with self._lock:
             self._others = others
             now_s = self._clock_s()
@@ -93,17 +93,17 @@ class Windows:
 
     @property
     def _step(self) -> int:
-        """The number of the one that begins next, or is under way."""
+        """The number of the current step, or of the next one between two steps."""
         return self._pulse.steps_done
 
     @property
     def is_busy(self) -> bool:
-        """While it is, each step must be told of at once."""
+        """While it is busy, the end of each step must be reported at once."""
         return self._open is not None
 
     @_or_give_up
     def steps_ended(self, seconds: Sequence[float]) -> None:
-        """Each took so long."""
+        """`seconds`: how long each step took."""
         with self._lock:
             now_s = self._clock_s()
             for each in seconds:
@@ -132,14 +132,14 @@ class Windows:
 
     @_or_give_up
     def fit_ends(self) -> None:
-        """Does not wait until the last profile is saved. The end of the process does."""
+        """Does not wait until the last profile is saved; the end of the process does."""
         with self._lock:
             self.plan.fit_ended(self._clock_s())
             self._stop(WindowEnd.PLAN)
 
     @_or_give_up
     def hang(self) -> None:
-        """Nothing has moved for long: save what led to it, and look at what moves now."""
+        """Nothing has moved for a long time: saves what led to it, and looks at what moves now."""
         self._save_now(WindowEnd.HANG)
         with self._lock:
             if not self.plan.opens_for_hang():
@@ -152,7 +152,7 @@ class Windows:
 
     @_or_give_up
     def finish(self) -> None:
-        """The process ends."""
+        """Called when the process ends."""
         self._save_now(WindowEnd.END)
 
     # ------------------------------------------------------------ the profiler
@@ -171,7 +171,7 @@ class Windows:
         is_idle = self._open is None and self._saving is None
         if not is_idle or self._clock_s() < self._retry_at_s:
             return
-        # Not by trying: a start that fails may leave TensorFlow believing that a profiler runs.
+        # Asked first: a start that fails may leave TensorFlow believing that a profiler runs.
         if a_profiler_runs():
             self._retry_at_s = self._clock_s() + RETRY_S
             text = f"another profiler was running at step {self._step}, so nothing was profiled"
@@ -190,7 +190,7 @@ class Windows:
 
     @_or_give_up
     def _make_way(self) -> None:
-        """Called by a script that starts the profiler itself."""
+        """Called when the script starts the profiler itself."""
         with self._lock:
             self._retry_at_s = self._clock_s() + RETRY_S
             if self._open is not None:
@@ -221,12 +221,12 @@ class Windows:
             )
             try:
                 self._saving.start()
-            except RuntimeError:  # no more threads, or Python ends: who gives up stops the profiler
+            except RuntimeError:  # no more threads, or Python ends: giving up stops the profiler
                 self._saving, self._open = None, window
                 raise
 
     def _save_now(self, ended_by: str) -> None:
-        """In this thread: Python starts no others while it ends."""
+        """Saves in this thread: Python starts no new ones while it ends."""
         with self._lock:
             saving, window = self._saving, self._open
             if window is not None:
@@ -239,8 +239,8 @@ class Windows:
             saving.join()
 
     def _save_beside(self, window: WindowRecord, step: int, ended_by: str) -> None:
-        """In a thread of its own, with what the training leaves of the cores."""
-        if sys.platform == "linux":  # elsewhere it would be the whole process
+        """Runs in its own thread, on cores that the training leaves idle."""
+        if sys.platform == "linux":  # on other systems, it would affect the whole process
             with suppress(OSError):
                 os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICE)
         self._save(window, step, ended_by)
