@@ -22,7 +22,7 @@ def covered_spans(traces: Sequence[AlignedTrace]) -> Mapping[str, Spans]:
 
 
 def recorded_spans(timeline: Timeline) -> Mapping[str, Spans]:
-    """The same, including the stretches that books were kept of."""
+    """The same, including the stretches that books cover."""
     found = {host: [spans] for host, spans in covered_spans(timeline.traces).items()}
     start_ns, duration_ps = timeline.window.start_unix_ns, timeline.window.duration_ps
     for capture in timeline.events.captures if timeline.events is not None else ():

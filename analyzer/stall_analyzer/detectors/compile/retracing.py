@@ -108,7 +108,7 @@ def _booked(signals: Signals) -> Finding | None:
             signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
         ),
         lost_ps=lost,
-        gain=_gain(lost, cost.count, anew=False, last=False),
+        gain=_gain(lost, cost.count, new_each_time=False, last=False),
         confidence=0.9,
         evidence=signals.evidence_of("compile.retracing", "traced again"),
     )
@@ -155,7 +155,7 @@ def _counted(signals: Signals) -> Finding | None:
         change=SMALLER_LAST_BATCH if last else SAME_BATCHES,
         lost_ps=again.lost_ps,
         blames=("compile", "unknown"),  # not all of these steps were traced
-        gain=_gain(again.lost_ps, max(len(again.steps), 1), anew=False, last=last),
+        gain=_gain(again.lost_ps, max(len(again.steps), 1), new_each_time=False, last=last),
         confidence=0.9,
         evidence=signals.evidence_at(again.start_ps, again.end_ps, "traced again"),
     )
@@ -169,9 +169,9 @@ def _traced(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
-    anew = sum(build.new_function for build in retraces) * 2 > len(retraces)
+    new_each_time = sum(build.new_function for build in retraces) * 2 > len(retraces)
     last = function.only_last_call(retraces)
-    if len(retraces) == 1 and not last and not anew:
+    if len(retraces) == 1 and not last and not new_each_time:
         if severity == "consider":
             return None
         severity = "note"  # two kinds of batches, or a flag: two graphs may be intended
@@ -181,12 +181,13 @@ def _traced(signals: Signals) -> Finding | None:
         explanation=(
             f"{function.opening} was called {function.calls} times and traced in "
             f"{len(retraces) + 1} of these calls{_when(function, last)}. Retracing took "
-            f"{signals.with_share(lost)}{_usual(function)}. {_reason(function, anew, last)}"
+            f"{signals.with_share(lost)}{_usual(function)}. "
+            f"{_reason(function, new_each_time, last)}"
         ),
-        change=_naming_arguments(signals, function.name, _change(function, anew, last)),
+        change=_naming_arguments(signals, function.name, _change(function, new_each_time, last)),
         lost_ps=lost,
-        gain=_gain(lost, len(retraces), anew, last),
-        confidence=0.95 if anew or last or len(retraces) > 1 else 0.6,
+        gain=_gain(lost, len(retraces), new_each_time, last),
+        confidence=0.95 if new_each_time or last or len(retraces) > 1 else 0.6,
         evidence=_evidence(signals, retraces),
     )
 
@@ -196,8 +197,8 @@ def _lost_ps(function: FunctionSignals) -> int:
     return sum(function.extra_ps(build) - build.xla_ps for build in function.retraces)
 
 
-def _gain(lost: int, retraces: int, anew: bool, last: bool) -> Gain:
-    if anew or last:
+def _gain(lost: int, retraces: int, new_each_time: bool, last: bool) -> Gain:
+    if new_each_time or last:
         return removed(lost)
     # Relaxed shapes need one more graph, for the general case.
     return Gain(removed(lost).low_ps * (retraces - 1) // retraces, lost)
@@ -224,8 +225,8 @@ def _usual(function: FunctionSignals) -> str:
     return f"; a call without tracing takes {seconds(usual)}" if usual else ""
 
 
-def _reason(function: FunctionSignals, anew: bool, last: bool) -> str:
-    if anew:
+def _reason(function: FunctionSignals, new_each_time: bool, last: bool) -> str:
+    if new_each_time:
         return (
             "Each time it was a new tf.function object, which knows nothing about earlier graphs."
         )
@@ -239,9 +240,9 @@ def _reason(function: FunctionSignals, anew: bool, last: bool) -> str:
     return "Now and then a call brought a new shape, dtype or Python argument."
 
 
-def _change(function: FunctionSignals, anew: bool, last: bool) -> Change:
+def _change(function: FunctionSignals, new_each_time: bool, last: bool) -> Change:
     name = _usable(function.name)
-    if anew:
+    if new_each_time:
         return Change(
             "Create the tf.function once, before the loop.",
             f"for batch in data:\n    tf.function({name})(batch)",

@@ -43,7 +43,7 @@ BUCKET = "input"
 
 # Creating an iterator takes 10 to 50 ms, which may be a large share of a short epoch.
 LEAST_PS = 200 * PS_PER_MS
-MADE_ANEW = 3  # see _comes_again
+REPEATS_FROM = 3  # iterators: see _comes_again
 # The first iterator has to be created, whatever is changed.
 MOST_SAVED = 0.9
 MOST_SAVED_LATER = 1.0
@@ -129,4 +129,4 @@ def _comes_again(signals: Signals) -> bool:
     """Keras starts with up to two iterators; any more are repeats."""
     made = signals.pipeline.made_ps
     inside = [at for at in made if 0 <= at < signals.window_ps]
-    return len(inside) >= MADE_ANEW or any(at >= signals.window_ps for at in made)
+    return len(inside) >= REPEATS_FROM or any(at >= signals.window_ps for at in made)

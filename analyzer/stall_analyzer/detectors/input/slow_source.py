@@ -42,7 +42,7 @@ BUCKET = "input"
 HARD_DISK_BYTES_A_S = 100_000_000
 # Anything this small is metadata: the data itself came from elsewhere.
 NO_READING_BYTES_A_S = 1_000_000
-# Two readers on busy cores; or no decompression at all.
+# At least, two readers on busy cores; at most, no decompression at all.
 LEAST_TIMES = 1.3
 MOST_TIMES = 20
 _RECORDS = "tf.data.TFRecordDataset(shards, num_parallel_reads=tf.data.AUTOTUNE)"

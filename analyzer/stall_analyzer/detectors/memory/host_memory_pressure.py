@@ -57,15 +57,15 @@ def check(signals: Signals) -> Finding | None:
     faults = machine.major_faults or 0
     stalled = min(machine.memory_stalled_ps or 0, signals.window_ps)
     paging = faults >= PAGING_FAULTS
-    loudness = severity_of(signals.share(stalled)) if paging else None
+    severity = severity_of(signals.share(stalled)) if paging else None
     swapping = paging and (machine.swapped_bytes or 0) >= SWAPPED_BYTES
     full = _is_full(machine)
-    if loudness is None and not swapping and not full:
+    if severity is None and not swapping and not full:
         return None
-    lost = stalled if loudness is not None else 0
+    lost = stalled if severity is not None else 0
     gain = partly(lost, LEAST_SAVED, MOST_SAVED)
     return Finding(
-        severity=loudness or "consider",
+        severity=severity or "consider",
         title=_title(machine, lost, swapping),
         explanation=_explanation(signals, machine, lost, faults),
         change=Change(

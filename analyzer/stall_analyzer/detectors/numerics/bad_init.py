@@ -55,11 +55,15 @@ FAR_ABOVE = 10.0
 
 
 def check(signals: Signals) -> Finding | None:
-    layers, in_vain = signals.stored_layers, signals.learned_nothing
-    return _alike(layers, in_vain) or _silent(layers, in_vain) or _badly_scaled(signals, in_vain)
+    layers, learned_nothing = signals.stored_layers, signals.learned_nothing
+    return (
+        _alike(layers, learned_nothing)
+        or _silent(layers, learned_nothing)
+        or _badly_scaled(signals, learned_nothing)
+    )
 
 
-def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
+def _alike(layers: StoredLayers, learned_nothing: bool) -> Finding | None:
     """Only in hidden layers: a last layer of zeros is a good start."""
     alike = [layer for layer in layers.hidden if layer.kernel.constant is not None]
     if not alike:
@@ -69,16 +73,16 @@ def _alike(layers: StoredLayers, in_vain: bool) -> Finding | None:
     if value == 0 and layer.activation == "relu":
         why = "With weights of zero, relu outputs zero, where its gradient is zero, too."
     return Finding(
-        _severity(layers, in_vain),
+        _severity(layers, learned_nothing),
         f"All weights of {layer.name} start at {value:.3g}",
-        f"{why}{_and_so(in_vain)}",
+        f"{why}{_and_so(learned_nothing)}",
         _default(layer, "kernel_initializer", "glorot_uniform"),
-        confidence=0.9 if in_vain else 0.5,
+        confidence=0.9 if learned_nothing else 0.5,
     )
 
 
-def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
-    most = SILENCES_SOME if in_vain else SILENCES_MOST
+def _silent(layers: StoredLayers, learned_nothing: bool) -> Finding | None:
+    most = SILENCES_SOME if learned_nothing else SILENCES_MOST
     silent = [
         layer
         for layer in layers.hidden
@@ -90,16 +94,16 @@ def _silent(layers: StoredLayers, in_vain: bool) -> Finding | None:
         return None
     layer = silent[0]
     return Finding(
-        _severity(layers, in_vain),
+        _severity(layers, learned_nothing),
         f"The biases of {layer.name}, which has relu, start at {layer.bias.constant:.3g}",
         f"A unit fires only where its inputs make up for that. One that never fires gets no "
-        f"gradient, so it never will.{_and_so(in_vain)}",
+        f"gradient, so it never will.{_and_so(learned_nothing)}",
         _default(layer, "bias_initializer", "zeros"),
-        confidence=0.85 if in_vain else 0.5,
+        confidence=0.85 if learned_nothing else 0.5,
     )
 
 
-def _badly_scaled(signals: Signals, in_vain: bool) -> Finding | None:
+def _badly_scaled(signals: Signals, learned_nothing: bool) -> Finding | None:
     layers, learning = signals.stored_layers, signals.learning
     wide = [layer for layer in layers.weighted if _is_wide(layer)]
     narrow = [layer for layer in layers.hidden if _is_narrow(layer)]
@@ -112,14 +116,14 @@ def _badly_scaled(signals: Signals, in_vain: bool) -> Finding | None:
     much = "far too large" if wide else "far too small"
     for_inputs = f" for {layer.inputs:,} inputs" if layer.inputs is not None else ""
     return Finding(
-        _severity(layers, in_vain) if in_vain else severity,
+        _severity(layers, learned_nothing) if learned_nothing else severity,
         f"The initial weights of {layer.name} are {much}",
         f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. At about one over "
         f"the square root of the number of inputs, outputs would be as large as inputs."
         + (f" The first loss was {first:.3g}; a guess would cost {guess:.2g}." if far_above else "")
-        + _and_so(in_vain),
+        + _and_so(learned_nothing),
         _default(layer, "kernel_initializer", "glorot_uniform"),
-        confidence=0.8 if in_vain or far_above else 0.5,
+        confidence=0.8 if learned_nothing or far_above else 0.5,
     )
 
 
@@ -139,15 +143,15 @@ def _is_narrow(layer: WeightLayer) -> bool:
     return deviation * math.sqrt(layer.inputs) <= TOO_NARROW
 
 
-def _severity(layers: StoredLayers, in_vain: bool) -> Severity:
+def _severity(layers: StoredLayers, learned_nothing: bool) -> Severity:
     """Where a connection bypasses the layer, others may learn without it."""
-    if not in_vain:
+    if not learned_nothing:
         return "note"
     return "act" if layers.is_chain else "consider"
 
 
-def _and_so(in_vain: bool) -> str:
-    return " The loss agrees: nothing is learned." if in_vain else ""
+def _and_so(learned_nothing: bool) -> str:
+    return " The loss agrees: nothing is learned." if learned_nothing else ""
 
 
 def _default(layer: WeightLayer, which: str, name: str) -> Change:

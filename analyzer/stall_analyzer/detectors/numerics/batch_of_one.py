@@ -42,14 +42,19 @@ def check(signals: Signals) -> Finding | None:
     name = _over_examples_alone(layers)
     if name is None or signals.batch_size != 1 or not layers.is_chain:
         return None
-    in_vain = signals.learned_nothing
+    learned_nothing = signals.learned_nothing
     return Finding(
-        severity="act" if in_vain else "note" if has_learned(signals.learning) else "consider",
+        severity="act"
+        if learned_nothing
+        else "note"
+        if has_learned(signals.learning)
+        else "consider",
         title=f"{name} normalizes batches of one example, which leaves nothing of them",
         explanation=(
             f"In training, {name} subtracts the mean of the batch, which is the example itself. "
             "Everything after it sees the same numbers for every input, and no gradient reaches "
-            "what comes before." + (" The loss agrees: nothing is learned." if in_vain else "")
+            "what comes before."
+            + (" The loss agrees: nothing is learned." if learned_nothing else "")
         ),
         change=Change(
             "Use larger batches, or normalize within each example.",
@@ -57,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
             after="model.fit(x, y, batch_size=32)  # or keras.layers.LayerNormalization()",
             turns=(Turn("batch size", "up"),),
         ),
-        confidence=0.95 if in_vain else 0.8,
+        confidence=0.95 if learned_nothing else 0.8,
     )
 
 

@@ -133,15 +133,15 @@ def _of_capture(signals: Signals) -> Finding | None:
         return None
     recent = shares.value[-LEAST_MEASURED:, shares.layers.index(mostly[0])]
     share = float(recent.min())
-    in_vain = signals.learned_nothing
+    learned_nothing = signals.learned_nothing
     return Finding(
-        "act" if in_vain else "note",
+        "act" if learned_nothing else "note",
         f"At least {percent(share, 1)} of the units of {mostly[0]} are dead",
         f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} measured "
         f"steps. "
         + (
             "The loss agrees: nothing is learned."
-            if in_vain
+            if learned_nothing
             else "Some models are meant to be that sparse; if this one is not, the layer could do "
             "the same with a tenth of its units."
         ),
@@ -218,14 +218,14 @@ def _of_histograms(signals: Signals) -> Finding | None:
     if not still:
         return None
     layer, sums = still[0]  # the one next to the input
-    in_vain = _is_same(signals.learning.epoch_losses[1 - sums.same_run :])
+    loss_is_still = _is_same(signals.learning.epoch_losses[1 - sums.same_run :])
     return Finding(
-        "act" if in_vain else "consider",
+        "act" if loss_is_still else "consider",
         f"The weights of {_named([layer for layer, _ in still])} no longer change",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
         f"{sums.records} records, while other weights move. It is trainable, so no gradient "
         f"reaches it: its units or those after it are dead, or it is not connected to the loss."
-        + (" The loss has not moved in that time." if in_vain else ""),
+        + (" The loss has not moved in that time." if loss_is_still else ""),
         _change(signals),
         confidence=0.8,
     )

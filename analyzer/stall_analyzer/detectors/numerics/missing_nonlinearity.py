@@ -41,19 +41,19 @@ def check(signals: Signals) -> Finding | None:
     layers = signals.stored_layers
     if not layers.is_linear:
         return None
-    in_vain, hidden = signals.learned_nothing, layers.hidden
+    learned_nothing, hidden = signals.learned_nothing, layers.hidden
     names = listed([layer.name for layer in hidden[:NAMED_MOST]])
     more = " and more" if len(hidden) > NAMED_MOST else ""
     have = "have" if len(hidden) > 1 else "has"
     return Finding(
-        severity="act" if in_vain else "note",
+        severity="act" if learned_nothing else "note",
         title=f"{names}{more} {have} no activation: the model is linear",
         explanation=(
             f"Its {len(layers.weighted)} layers in a row can do no more than a single one: draw "
             f"straight lines."
             + (
                 " The loss stays at that of a guess: here, straight lines are not enough."
-                if in_vain
+                if learned_nothing
                 else ""
             )
         ),
@@ -62,5 +62,5 @@ def check(signals: Signals) -> Finding | None:
             before=f"keras.layers.{hidden[0].kind}(units)",
             after=f'keras.layers.{hidden[0].kind}(units, activation="relu")',
         ),
-        confidence=0.8 if in_vain else 0.5,
+        confidence=0.8 if learned_nothing else 0.5,
     )

@@ -11,8 +11,8 @@ a separate eager op, and a fit() with callbacks runs many of those.
 How it is measured
 The time of CheckNumerics and Debug ops in which nothing else in the step ran, compared with the
 epoch without its compilation. Building the graph takes two to six times as long with checks,
-because each op gets its own; how much of the build time they took cannot be seen, so the predicted
-saving is a wide range.
+because each op gets its own check; how much of the build time they took cannot be seen, so the
+predicted saving is a wide range.
 
 Example
 12 layers with checks: the first epoch takes 42 s instead of 8 s, and a later one 2.0 s instead of

@@ -50,12 +50,12 @@ def check(signals: Signals) -> Finding | None:
     learning = signals.learning
     by_gradient = learning.settings.optimizer in BY_GRADIENT
     broken = learning.not_finite is not None and learning.not_finite.to_the_end
-    in_vain = by_gradient and (signals.learned_nothing or broken)
+    learned_nothing = by_gradient and (signals.learned_nothing or broken)
     first = learning.first_loss
     size = signals.batch_size
     examples = f"{size:,} examples" if size else "all examples of a batch"
     return Finding(
-        severity="act" if in_vain else "note",
+        severity="act" if learned_nothing else "note",
         title=f"The loss is summed over {examples}, which makes steps larger by that factor",
         explanation=(
             (
@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
             + (
                 "SGD uses it as it is, so a usual learning rate is far too high and nothing is "
                 "learned."
-                if in_vain
+                if learned_nothing
                 else "The learning rate has to be smaller by the same factor, unless the "
                 "optimizer divides by the size of the gradient, as Adam does."
             )
@@ -78,7 +78,7 @@ def check(signals: Signals) -> Finding | None:
             before='keras.losses.SparseCategoricalCrossentropy(reduction="sum")',
             after="keras.losses.SparseCategoricalCrossentropy()",
         ),
-        confidence=0.85 if in_vain else 0.6,
+        confidence=0.85 if learned_nothing else 0.6,
     )
 
 

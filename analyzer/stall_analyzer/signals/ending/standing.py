@@ -14,7 +14,7 @@ from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
 from stall_analyzer.signals.ending.python_stacks import IMPORTS, TRACES, stack_of
 
-# Less of a core than this is only threads that look around now and then.
+# Below this share of a core, only threads that look around now and then are at work.
 IDLE_CORES = 0.02
 # A process that reads this much in each half of the time is reading.
 READING_BYTES = 100_000

@@ -45,7 +45,7 @@ UNMARKED_TIMES = 2.0
 NOISE_SHARE = 0.15
 LEAST_STEPS = 10  # with fewer, their mean length says little
 # In an epoch whose mean loss is not a number: what explodes does so early, within tens of steps.
-IN_VAIN_SHARE, DOUBT_IN_VAIN = 0.75, 0.5
+WASTED_SHARE, DOUBT_WASTED = 0.75, 0.5
 
 
 def estimate_of(seen: Seen) -> Estimate | None:
@@ -104,7 +104,7 @@ def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
     step = _settled(step, seen)
     if step.why:
         rests_on.append(step.why)
-    return _in_vain(step) if seen.loss_is_no_number else step
+    return _partly_wasted(step) if seen.loss_is_no_number else step
 
 
 def _settled(step: UsualStep, seen: Seen) -> UsualStep:
@@ -121,15 +121,15 @@ def _settled(step: UsualStep, seen: Seen) -> UsualStep:
     return as_long_as_all(step, (seen.untraced.steps - _came_once(seen)) / others, ahead)
 
 
-def _in_vain(step: UsualStep) -> UsualStep:
+def _partly_wasted(step: UsualStep) -> UsualStep:
     """A step in which some of the computing taught the model nothing."""
     causes = dict(step.causes_ps)
-    wasted = IN_VAIN_SHARE * step.spent_ps("compute")
+    wasted = WASTED_SHARE * step.spent_ps("compute")
     for cause in causes:
         if bucket_of(cause) == "compute":
-            causes[cause] *= 1 - IN_VAIN_SHARE
+            causes[cause] *= 1 - WASTED_SHARE
     causes["numerics.nonfinite"] = causes.get("numerics.nonfinite", 0.0) + wasted
-    return replace(step, causes_ps=causes, doubt=max(step.doubt, DOUBT_IN_VAIN))
+    return replace(step, causes_ps=causes, doubt=max(step.doubt, DOUBT_WASTED))
 
 
 def _like(step: UsualStep | None) -> tuple[Mapping[str, float], float]:
