@@ -140,6 +140,13 @@ def test_who_calls_decides_whatever_the_profile_takes_it_for() -> None:
     assert ms_by_cause(tiling) == {"host.callback": 80, "compute.step": 20}
 
 
+def test_a_save_is_one_although_a_profile_sees_only_python() -> None:
+    books = books_of(record({Account.SAVE: 80, Account.STEP: 20}))
+    seen = profiled(100, (80, "host.python"), (20, "compute.step"))
+    tiling = with_books(seen, books, window(100))
+    assert ms_by_cause(tiling) == {"host.checkpoint": 80, "compute.step": 20}
+
+
 def test_python_that_a_profile_sees_between_steps_is_the_callbacks_if_they_took_most_of_it() -> (
     None
 ):

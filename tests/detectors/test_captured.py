@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from stall_analyzer.align.align import align
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.captures.capture_records import BookItem, Environment, MarkRecord, ModelRecord
 from stall_analyzer.detectors.compile import retracing
-from stall_analyzer.detectors.host import cpu_throttled
+from stall_analyzer.detectors.host import checkpoint_in_steps, cpu_throttled
 from stall_analyzer.detectors.memory import host_memory_pressure, memory_grows
 from stall_analyzer.detectors.numerics import (
     dead_units,
@@ -26,7 +27,8 @@ from stall_analyzer.detectors.numerics import (
 from stall_analyzer.detectors.profiling import no_trace
 from stall_analyzer.model.books import Books, DatedItem
 from stall_analyzer.model.event_log import Capture, EventLog, Series
-from tests.captures import NS, START_NS, log
+from tests import captures as write
+from tests.captures import NS, SITE, START_NS, log
 from tests.detectors.logged_losses import Numbers, checked, model, severity
 from tests.detectors.training import diagnosed, found
 
@@ -400,3 +402,32 @@ def test_graphs_that_cost_no_time_are_named_as_what_grows() -> None:
 def test_a_graph_now_and_then_does_not_explain_a_process_that_grows_all_the_time() -> None:
     finding = found(checked(memory_grows, building(graphs=0, share=0.5)), "consider")
     assert "a tensor, an array or a Python object" in finding.explanation
+
+
+@pytest.mark.parametrize(
+    ("frames", "title"),
+    [
+        (
+            (f"{SITE}/keras/src/callbacks/model_checkpoint.py:223 ModelCheckpoint.on_epoch_end",),
+            "ModelCheckpoint saves the model 9 times in the epoch",
+        ),
+        (("/home/me/train.py:7 <module>",), "The model is saved 9 times in the epoch"),
+    ],
+)
+def test_the_callback_that_saves_is_named(
+    tmp_path: Path, frames: tuple[str, ...], title: str
+) -> None:
+    saves = {"account": "save", "name": "Sequential", "where": "", "count": 9, "spent_ns": 2 * NS}
+    books = {"began_ns": START_NS, "phase": "train", "epoch": 0, "lasted_ns": [3 * NS]}
+    spent = {"save": [2 * NS], "step": [NS]}
+    more = {"steps": [9], "calls": [9], "spent_ns": spent, "items": [saves]}
+    records = [
+        write.start(),
+        write.mark("fit_begin", 0.0),
+        write.mark("epoch_begin", 0.0),
+        write.record("books", 3.0, **books, **more),
+        write.stacks(3.0, (frames, "save", "Sequential", False)),
+        write.mark("epoch_end", 3.0),
+    ]
+    finding = found(checked(checkpoint_in_steps, write.read(tmp_path, records)), "act")
+    assert finding.title.startswith(title)

@@ -54,6 +54,7 @@ FIRST_CALL = "compile.instantiate"
 EAGER = "host.eager"
 COMPILING = "compile.xla"
 WAITS = (Account.INPUT, Account.WAIT)
+BESIDE = (Account.CALLBACK, Account.SIDE, Account.SAVE)
 # A row of which the profile missed more is told by the books alone.
 MISSED_SHARE = 0.05
 # And one that the profile reads otherwise by so much of it. (Both have their small errors: when a
@@ -129,12 +130,12 @@ def _with_callbacks(traced: Tiling, books: Books, start: Int64s, end: Int64s) ->
 
 def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Bools:
     """Rows in which a trace takes much for input or for tracing that was not, and those of
-    callbacks: clocks stood around them, and know who called."""
+    callbacks and saves: clocks stood around them, and know who called."""
     differ = np.zeros(len(books), dtype=np.int64)
     for accounts, causes in COMPARED:
         booked = PS_PER_NS * sum((books.spent(a) for a in accounts), np.zeros(len(books), np.int64))
         differ = np.maximum(differ, np.abs(time_in(traced, start, end, codes(*causes)) - booked))
-    beside = PS_PER_NS * (books.spent(Account.CALLBACK) + books.spent(Account.SIDE))
+    beside = PS_PER_NS * sum((books.spent(a) for a in BESIDE), np.zeros(len(books), np.int64))
     otherwise = (differ > OTHERWISE_SHARE * (end - start)) & (differ > OTHERWISE_LEAST_PS)
     return np.asarray(otherwise | (beside > MOSTLY * (end - start)))
 

@@ -32,6 +32,7 @@ from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import seconds
+from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST402"
@@ -41,7 +42,7 @@ BUCKET = "host"
 SAVES_LEAST = 2
 # This much of the epoch must have been seen to assume that all saves were seen.
 SEEN_SHARE = 0.9
-
+HOOK = pattern(r"(\w+)\.on_\w+$")  # of a callback's class
 
 SAVE_SELDOM = Change(
     "Save once per epoch, or far less often.",
@@ -64,7 +65,7 @@ def _booked(signals: Signals) -> Finding | None:
     gain = partly(lost, 0.8 * (count - 1) / count, 1.0)
     return Finding(
         severity=severity,
-        title=f"The model is saved {count} times in the epoch, {seconds(lost // count)} each time",
+        title=f"{_saves(signals)} {count} times in the epoch, {seconds(lost // count)} each time",
         explanation=(
             f"The capture timed it: {signals.with_share(lost)} in which the training thread did "
             f"nothing else."
@@ -77,6 +78,14 @@ def _booked(signals: Signals) -> Finding | None:
         by_clocks=True,
         evidence=signals.evidence_of("host.checkpoint", "saves the model"),
     )
+
+
+def _saves(signals: Signals) -> str:
+    """The callback that does, where the capture met it."""
+    saving = (stack for stack in signals.code_stacks if stack.cause == "host.checkpoint")
+    functions = (frame.function for stack in saving for frame in stack.frames)
+    hook = next((found for name in functions if (found := HOOK.match(name))), None)
+    return f"{hook[1]} saves the model" if hook is not None else "The model is saved"
 
 
 def _traced(signals: Signals) -> Finding | None:

@@ -36,10 +36,8 @@ OF_THE_THREAD = (
 # Accounts in which it may wait for a batch. Inside a step, samples cannot tell waiting from work.
 MAY_WAIT = (Account.STEP, Account.INPUT)
 WAITS = (Account.WAIT, Account.INPUT)
-# The line that calls one of these calls the whole training: it explains only library callbacks that
-# were passed there.
+# The line that calls one of these calls the whole training: it explains nothing in particular.
 TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
-OF_CALLBACKS = ("host.callback", "host.checkpoint")
 
 Item = tuple[str, str]  # account and name; without a name, the rest of the account
 
@@ -79,8 +77,6 @@ def code_lines(stacks: Sequence[CodeStack], source: Mapping[str, str]) -> tuple[
     spent: Counter[CodeLine] = Counter()
     for stack in stacks:
         frame = users_frame(stack.frames)
-        if frame is None and stack.cause in OF_CALLBACKS and stack.name:
-            frame = next((f for f in stack.frames if f.is_users), None)
         if frame is not None:
             spent[_line(frame, stack, source.get(f"{frame.path}:{frame.line}", ""))] += stack.ps
     return tuple(replace(line, ps=ps) for line, ps in spent.most_common())
