@@ -206,8 +206,8 @@ def _epoch_ends(series: Mapping[str, Series]) -> Int64s:
     steps = np.concatenate([s.step for s in logged])
     walls = np.concatenate([s.wall_ns for s in logged])
     order = np.lexsort((walls, steps))
-    _, first = np.unique(steps[order], return_index=True)
-    ends = walls[order][first]
+    steps, walls = steps[order], walls[order]
+    ends: Int64s = walls[np.concatenate([[True], steps[1:] != steps[:-1]])]
     falls = rows_where(ends[1:] <= ends[:-1])  # the clock was set back
     return ends[: falls[0] + 1] if len(falls) else ends
 

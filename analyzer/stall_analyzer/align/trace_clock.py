@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from stall_analyzer.model.columns import medians
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.runs import ProfileSession
 from stall_analyzer.model.trace import Trace
@@ -37,8 +38,8 @@ def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
     # In picoseconds from the first record, so that int64 holds them.
     logged_ps = (logged - logged[0]) * 1000
     windows = np.lib.stride_tricks.sliding_window_view(logged_ps, len(written))
-    shifts = np.median(windows - written, axis=1)
-    residuals = np.median(np.abs(windows - written - shifts[:, None]), axis=1)
+    shifts = medians(windows - written)
+    residuals = medians(np.abs(windows - written - shifts[:, None]))
     best = int(residuals.argmin())
     if residuals[best] > MATCH_RESIDUAL_PS:
         return None

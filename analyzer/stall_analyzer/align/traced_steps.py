@@ -190,7 +190,7 @@ def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], b
     prefix = "EagerLocalExecute: "
     span = rows_of_line(trace, training.line)
     named = [number for op, number in trace.numbers_after(prefix).items() if wanted(op)]
-    rows = rows_inside(span, rows_numbered(trace, named))
+    rows = rows_numbered(trace, named, span)
     calls = training.calls
     outside = enclosing(calls.start_ps, calls.end_ps, trace.events.start_ps[rows]) < 0
     return rows[outside]

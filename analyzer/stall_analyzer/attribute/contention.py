@@ -73,10 +73,12 @@ def with_contention(
 ) -> Tiling:
     """`steps`: begin and end of the training steps."""
     cores = _cores(trace)
+    if cores is None:
+        return tiling
     on_pipeline = pipeline_lines(trace)
     native = _native_work(trace, others, on_pipeline)
     python = _python_functions(trace, on_pipeline)
-    if cores is None or not (len(native[0]) or len(python[0])):
+    if not (len(native[0]) or len(python[0])):
         return tiling
     usual = (steps[0][WARM_UP_STEPS:], steps[1][WARM_UP_STEPS:])
     computes = computes_beside(tiling, usual, COMPUTE, python, _lost_to_one_thread(cores))
@@ -185,10 +187,15 @@ def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s
     )
 
 
+def python_rows(trace: Trace) -> Int64s:
+    """Calls of Python functions by graphs."""
+    return rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+
+
 def _python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
     """The calls of Python functions by threads of the pipeline."""
     events = trace.events
-    rows = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    rows = python_rows(trace)
     rows = rows[on_pipeline[events.line[rows]]]
     return events.start_ps[rows], events.end_ps[rows]
 

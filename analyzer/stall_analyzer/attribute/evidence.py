@@ -7,15 +7,14 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_rows
-from stall_analyzer.attribute.contention import pipeline_lines
+from stall_analyzer.attribute.contention import pipeline_lines, python_rows
 from stall_analyzer.attribute.device_work import device_view
-from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
 from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, rows_named, stat_of
+from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, stat_of
 
 # There was no accelerator to train on. docs/explanation/accuracy.md tells what was compared.
 HOW_CHECKED = (
@@ -67,7 +66,9 @@ def _pipeline_python_ps(trace: Trace) -> int:
     """On threads of the pipeline; older versions do not name them, but their runs are known by id.
     (A map's function may run under an id of its own, so that ids alone miss most.)"""
     events = trace.events
-    calls = rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    calls = python_rows(trace)
+    if len(calls) == 0:
+        return 0
     captured = rows_beginning(trace, "InstantiatedCapturedFunction::")
     run = np.where(events.parent[calls] >= 0, stat_of(trace, "id", events.parent[calls]), ABSENT)
     by_id = (run != ABSENT) & is_in(run, stat_of(trace, "id", captured))

@@ -9,11 +9,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
 from stall_analyzer.align.training_thread import run_of
-from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS, PY_FUNC_OPS, op_type
+from stall_analyzer.decode.vocabulary import (
+    CHECK_OPS,
+    INPUT_OPS,
+    MOST_NAMES,
+    PY_FUNC_OPS,
+    op_type,
+)
 from stall_analyzer.model.causes import code
 from stall_analyzer.model.columns import is_in
 from stall_analyzer.model.intervals import (
@@ -29,7 +36,7 @@ from stall_analyzer.model.intervals import (
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
-from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of, text_is
+from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_with, stat_of, text_is
 from stall_analyzer.model.units import Bools, Int32s, Int64s
 
 # First wins.
@@ -154,12 +161,12 @@ def _until_next_op(tiling: Tiling, between: int) -> Tiling:
 
 def _extents(work: Work) -> tuple[Int64s, Int64s]:
     """From the first to the last thing that each run did."""
-    runs, index = np.unique(work.run, return_inverse=True)
-    first = np.full(len(runs), 1 << 62, dtype=np.int64)
-    last = np.zeros(len(runs), dtype=np.int64)
-    np.minimum.at(first, index, work.start)
-    np.maximum.at(last, index, work.end)
-    return first, last
+    worked = np.bincount(work.run) > 0
+    first = np.full(len(worked), 1 << 62, dtype=np.int64)
+    last = np.zeros(len(worked), dtype=np.int64)
+    np.minimum.at(first, work.run, work.start)
+    np.maximum.at(last, work.run, work.end)
+    return first[worked], last[worked]
 
 
 def _compute_outside(work: Work, regions: tuple[Region, ...]) -> list[tuple[Int64s, Int64s]]:
@@ -178,16 +185,17 @@ def _compute_outside(work: Work, regions: tuple[Region, ...]) -> list[tuple[Int6
 
 
 def _own_labels(trace: Trace) -> Int64s:
-    by_name = np.full(len(trace.names), NOTHING, dtype=np.int64)
-    for index, name in enumerate(trace.names):
-        cause = _cause_of_name(name)
-        if cause:
-            by_name[index] = code(cause)
-    labels = by_name[trace.events.name]
+    labels = np.array([_label_of(name) for name in trace.names], np.int64)[trace.events.name]
     starts = rows_called(trace, ASYNC_START)
     labels[starts[_is_input(trace, starts)]] = code("input.wait")
     labels[starts[_is_collective(trace, starts)]] = code("communication.collective")
     return labels
+
+
+@lru_cache(MOST_NAMES)
+def _label_of(name: str) -> int:
+    cause = _cause_of_name(name)
+    return code(cause) if cause else NOTHING
 
 
 def _cause_of_name(name: str) -> str | None:
@@ -210,8 +218,8 @@ def _cause_of_name(name: str) -> str | None:
 def _own_ids(trace: Trace) -> Int64s:
     """The run that an event says it works for. Iterators have ids too, of another kind."""
     ids = np.full(len(trace.events), NOTHING, dtype=np.int64)
-    runs = rows_named(trace, lambda name: name == "ExecutorState::Process" or name in INPUT_EVENTS)
-    for rows, stat in ((runs, "id"), (np.arange(len(trace.events)), "step_id")):
+    runs = rows_called(trace, "ExecutorState::Process", *INPUT_EVENTS)
+    for rows, stat in ((runs, "id"), (rows_with(trace, "step_id"), "step_id")):
         values = stat_of(trace, stat, rows)
         known = values != ABSENT
         ids[rows[known]] = values[known]

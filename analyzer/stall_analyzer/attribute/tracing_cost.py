@@ -85,9 +85,8 @@ def _of_an_op(trace: Trace, rows: Int32s) -> Bools:
     is_op = names_where(
         trace, lambda n: n.startswith("EagerLocalExecute: ") and "__inference" not in n
     )
-    is_start = names_where(trace, "EagerKernelExecute".__eq__)
-    name = trace.events.name
-    return np.asarray((around >= 0) & is_start[name[rows]] & is_op[name[around]])
+    name, start = trace.events.name, trace.numbers.get("EagerKernelExecute", -1)
+    return np.asarray((around >= 0) & (name[rows] == start) & is_op[name[around]])
 
 
 def _logs(trace: Trace, rows: Int32s) -> Bools:

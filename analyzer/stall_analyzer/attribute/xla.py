@@ -34,6 +34,8 @@ def xla_regions(trace: Trace) -> Iterator[Region]:
     """Each compilation, from the start of the call that needed it to the code's first run."""
     events = trace.events
     passes = rows_named(trace, is_compiler_event)
+    if len(passes) == 0:
+        return
     outermost = passes[~is_in(events.parent[passes], passes)]
     calls = rows_named(trace, lambda name: name == ASYNC_START or op_type(name) in XLA_OPS)
     executes = rows_called(trace, EXECUTE)

@@ -26,6 +26,7 @@ def write_file(path: Path, pieces: Iterable[str | bytes], *, lasting: bool = Tru
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
     aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may write the same
     written = target if in_place else target.with_name(aside)
+    is_done = in_place
     try:
         with written.open("wb") as stream:
             for piece in pieces:
@@ -35,8 +36,9 @@ def write_file(path: Path, pieces: Iterable[str | bytes], *, lasting: bool = Tru
                 os.fsync(stream.fileno())
         if not in_place:
             written.replace(target)
+            is_done = True
     except OSError as error:
         raise UsageError(f"cannot write {path}: {error.strerror}") from error
     finally:
-        if not in_place:
+        if not is_done:
             written.unlink(missing_ok=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
-from stall_analyzer.model.units import Bools, Int64s
+from stall_analyzer.model.units import Bools, Float64s, Int64s
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
@@ -19,6 +19,11 @@ Number = TypeVar("Number", bound=np.generic)
 def between(values: Int64s) -> Int64s:
     """From each value to the next, as np.diff has it."""
     return values[1:] - values[:-1]
+
+
+def since_last(values: NDArray[Any]) -> NDArray[Any]:
+    """The same, and the first value, which counts from zero."""
+    return np.concatenate([values[:1], values[1:] - values[:-1]])
 
 
 def rows_where(mask: Bools) -> Int64s:
@@ -36,6 +41,13 @@ def median(values: ArrayLike) -> float:
         return np.nan
     middle = len(ordered) // 2
     return float(ordered[middle] if len(ordered) % 2 else ordered[middle - 1 : middle + 1].mean())
+
+
+def medians(rows: NDArray[Any]) -> Float64s:
+    """Of each row of a table."""
+    count = rows.shape[1]
+    middle: Float64s = np.sort(rows, axis=1)[:, (count - 1) // 2 : count // 2 + 1].mean(axis=1)
+    return middle
 
 
 def percentile(values: ArrayLike, percent: float) -> float:

@@ -14,6 +14,7 @@ from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 MANY = 100  # instances: compiling an initializer takes as long as making these without one
+_FIELD: Any = dataclasses._FIELD  # type: ignore[attr-defined]  # by which Python's functions go
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414  for others to import from here
@@ -22,26 +23,42 @@ else:
     def dataclass(
         cls: type | None = None, /, *, frozen: bool = False, eq: bool = True, kw_only: bool = False
     ) -> Any:
-        def make(cls: type) -> type:
-            cls.__doc__ = cls.__doc__ or cls.__name__  # Python would work out a signature
-            # In annotations that are texts, Python would search for the kinds that are no fields.
-            annotations = vars(cls).get("__annotations__", {})
-            cls.__annotations__ = {
-                name: kind if "ClassVar" in kind else object for name, kind in annotations.items()
-            }
-            made = dataclasses.dataclass(init=False, eq=False, repr=False, kw_only=kw_only)(cls)
-            made.__annotations__ = annotations
-            fields = dataclasses.fields(made)
-            shared: dict[str, object] = {"__init__": _initializer(made, fields), "__repr__": _repr}
+        def make(cls: Any) -> type:
+            fields = _fields(cls, kw_only)
+            shared: dict[str, object] = {"__init__": _initializer(cls, fields), "__repr__": _repr}
             if eq:
                 shared |= {"__eq__": _are_equal, "__hash__": _hash if frozen else None}
-            for name in shared.keys() - vars(cls).keys():
-                setattr(made, name, shared[name])
-            made.__names__ = tuple(field.name for field in fields)
-            made.__values__ = staticmethod(_getter(made.__names__))
-            return made
+            for name, function in shared.items():
+                if name not in vars(cls):
+                    setattr(cls, name, function)
+            cls.__dataclass_fields__ = {field.name: field for field in fields}  # as Python has it
+            cls.__names__ = tuple(cls.__dataclass_fields__)
+            cls.__values__ = staticmethod(_getter(cls.__names__))
+            return cls
 
         return make if cls is None else make(cls)
+
+
+def _fields(cls: Any, kw_only: bool) -> list[Any]:
+    """Those of the classes above it, and its own; in Python's form, so that its functions for
+    dataclasses know them."""
+    found = dict(getattr(cls, "__dataclass_fields__", {}))
+    for name, kind in vars(cls).get("__annotations__", {}).items():
+        if "ClassVar" in kind:
+            continue
+        given = vars(cls).get(name, dataclasses.MISSING)
+        field: Any = given if isinstance(given, dataclasses.Field) else None
+        if field is None:
+            field = dataclasses.field(default=given)
+        elif field.default is dataclasses.MISSING:
+            delattr(cls, name)
+        else:
+            setattr(cls, name, field.default)
+        field.name, field.type, field._field_type = name, kind, _FIELD
+        if field.kw_only is dataclasses.MISSING:
+            field.kw_only = kw_only
+        found[name] = field
+    return list(found.values())
 
 
 def _initializer(cls: Any, fields: Sequence[Any]) -> Callable[..., None]:

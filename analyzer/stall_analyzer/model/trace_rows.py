@@ -33,13 +33,16 @@ def rows_called(trace: Trace, *names: str) -> Int64s:
     return rows_numbered(trace, [trace.numbers[name] for name in names if name in trace.numbers])
 
 
-def rows_numbered(trace: Trace, names: Sequence[int]) -> Int64s:
+def rows_numbered(trace: Trace, names: Sequence[int], within: slice | None = None) -> Int64s:
     """Rows of events whose names have these indices."""
     if not names:
         return np.empty(0, np.int64)
     wanted = np.zeros(len(trace.names), np.bool_)
     wanted[names] = True
-    return rows_where(wanted[trace.events.name])
+    if within is None:
+        return rows_where(wanted[trace.events.name])
+    rows: Int64s = rows_where(wanted[trace.events.name[within]]) + within.start
+    return rows
 
 
 def rows_of_line(trace: Trace, line: int) -> slice:
@@ -89,12 +92,15 @@ def text_of(trace: Trace, stat: str, row: int) -> str:
 
 def text_is(trace: Trace, stat: str, rows: Int64s | Int32s, test: Callable[[str], bool]) -> Bools:
     """Which of `rows` carry a text that passes."""
-    column = trace.stats.get(stat)
-    values = stat_of(trace, stat, rows)
-    if column is None or column.kind != "text":
-        return np.zeros(len(rows), dtype=np.bool_)
-    passes = np.fromiter((test(text) for text in trace.strings), np.bool_, len(trace.strings))
-    present = values != ABSENT
     result = np.zeros(len(rows), dtype=np.bool_)
+    column = trace.stats.get(stat)
+    if column is None or column.kind != "text" or len(rows) == 0:
+        return result
+    values = stat_of(trace, stat, rows)
+    present = values != ABSENT
+    passes = np.zeros(len(trace.strings), dtype=np.bool_)
+    passes[values[present]] = True
+    for text in rows_where(passes).tolist():
+        passes[text] = test(trace.strings[text])
     result[present] = passes[values[present]]
     return result

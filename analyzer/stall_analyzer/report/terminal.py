@@ -112,8 +112,12 @@ class Terminal:
         return f"…{name}"
 
     def _hang(self, head: Text, body: Text, room: int) -> None:
+        room = max(room, SHORTEST_LAST)
+        if body.cell_len <= room:  # most lines are short, and wrapping takes its time
+            self._hanging(head, [body])
+            return
         body.plain = FIGURE.sub(GLUE, body.plain)
-        wrapped = body.wrap(self._console, max(room, SHORTEST_LAST))
+        wrapped = body.wrap(self._console, room)
         for line in wrapped:
             line.plain = line.plain.replace(GLUE, " ")
         self._hanging(head, wrapped)

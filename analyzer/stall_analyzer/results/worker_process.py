@@ -38,9 +38,7 @@ PROGRAM = (
     "from stall_analyzer.results.worker_process import main; main()"
 )
 COMMAND = (sys.executable or "python3", "-c", PROGRAM)
-LOADED_AHEAD = (
-    "stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose", "stall_analyzer.chart.lanes",
-)  # fmt: skip
+LOADED_AHEAD = ("stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose")
 FOREVER_S = threading.TIMEOUT_MAX
 ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may not even be killed
 _SILENT = "it had made no progress for {:.0f} minutes; a hanging disk or network can be the reason"

@@ -94,7 +94,9 @@ class Signals(LedgerSignals):
     def on(self, host: str) -> Signals:
         """The same run, represented by another host."""
         chosen = next(entry for entry in self.hosts if entry.host == host)
-        return Signals(self.timeline, self.hosts, chosen)
+        other = Signals(self.timeline, self.hosts, chosen)
+        vars(other)["lateness"] = self.lateness  # the same, whoever stands for the run
+        return other
 
     @cached_property
     def sample(self) -> Estimate | None:

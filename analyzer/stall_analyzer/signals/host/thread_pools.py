@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from stall_analyzer.attribute.contention import pipeline_lines
 from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.decode.vocabulary import INTRA_OP_THREADS, op_type
-from stall_analyzer.model.intervals import total, union
+from stall_analyzer.model.intervals import total
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
@@ -54,4 +54,4 @@ def pool_signals(
 def _divisible_ps(trace: Trace) -> int:
     rows = rows_named(trace, lambda name: op_type(name).startswith(DIVISIBLE))
     rows = rows[~pipeline_lines(trace)[trace.events.line[rows]]]
-    return total(*union(trace.events.start_ps[rows], trace.events.end_ps[rows]))
+    return total(trace.events.start_ps[rows], trace.events.end_ps[rows])

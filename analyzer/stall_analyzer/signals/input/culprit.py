@@ -71,9 +71,11 @@ class Culprit:
 def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
     """The reason that explains most of `during`."""
     waited = total(*during)
+    if not waited:
+        return None
     own = pipeline.own_ps(during)
     working = [s for s in pipeline.stages if s.kind not in PASSING and own[s.path] > 0]
-    if not waited or not working:
+    if not working:
         return None
     reasons = {s.path: _reason(s, pipeline) for s in working}
     sums = dict.fromkeys(reasons.values(), 0)

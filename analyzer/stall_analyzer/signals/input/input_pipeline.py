@@ -9,13 +9,13 @@ map whose source is always ready is slow itself; one whose source is always busy
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 
 import numpy as np
 
-from stall_analyzer.attribute.contention import pipeline_lines
-from stall_analyzer.decode.vocabulary import PY_FUNC_OPS, op_type
+from stall_analyzer.attribute.contention import pipeline_lines, python_rows
+from stall_analyzer.decode.vocabulary import op_type
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import Tiling, covered, time_in, union
 from stall_analyzer.model.records import dataclass
@@ -24,7 +24,6 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import (
     ABSENT,
     rows_called,
-    rows_named,
     rows_numbered,
     stat_of,
     text_of,
@@ -34,6 +33,7 @@ from stall_analyzer.signals.input.side_pipelines import side_stages
 
 Rows = tuple[AlignedTrace, Int64s]  # events of a trace
 Spans = tuple[Int64s, Int64s]  # disjoint intervals in order, in window time
+INSIDE = np.array([0])  # labels
 NEVER: Spans = (np.empty(0, np.int64), np.empty(0, np.int64))
 
 ITERATOR = "Iterator::"
@@ -141,8 +141,9 @@ class PipelineSignals:
         """Per path: for how much of `during` the stage owed an element that it was asked for."""
         held: dict[str, int] = {}
         by_path = {stage.path: stage for stage in self.stages}
+        inside = _inside(during)
         for stage in self.stages:
-            seen = overlap_ps(stage.spans, during)
+            seen = int(time_in(inside, *stage.spans, INSIDE).sum())
             around = by_path.get(stage.parent)
             if stage.seen_share < ROWS_TELL and around is not None and around.total_ps:
                 seen = round(held[around.path] * min(stage.total_ps / around.total_ps, 1))
@@ -164,8 +165,8 @@ def pipeline_signals(traces: Sequence[AlignedTrace]) -> PipelineSignals:
     stages = _stages(traces)
     if not stages:
         return PipelineSignals()
-    python = [(a, _pipeline_rows(a.trace, lambda n: op_type(n) in PY_FUNC_OPS)) for a in traces]
-    runs = [(a, _pipeline_rows(a.trace, EXECUTOR.__eq__)) for a in traces]
+    python = [(a, _of_pipeline(a.trace, python_rows(a.trace))) for a in traces]
+    runs = [(a, _of_pipeline(a.trace, rows_called(a.trace, EXECUTOR))) for a in traces]
     made = [at for a in traces for at in _made_ps(a)]
     return PipelineSignals(
         stages=stages,
@@ -189,12 +190,13 @@ def _made_ps(aligned: AlignedTrace) -> list[int]:
 
 def overlap_ps(one: Spans, other: Spans) -> int:
     """Time in both."""
-    start, end = union(*other)
-    if len(start) == 0 or len(one[0]) == 0:
-        return 0
-    bounds = np.stack([start, end], axis=1).ravel()
-    labels = np.arange(len(bounds) - 1) % 2  # 0 inside, 1 between
-    return int(time_in(Tiling(bounds, labels), *union(*one), np.array([0])).sum())
+    return int(time_in(_inside(other), *union(*one), INSIDE).sum())
+
+
+def _inside(spans: Spans) -> Tiling:
+    """INSIDE of the spans, and something else between them."""
+    bounds = np.stack(union(*spans), axis=1).ravel()
+    return Tiling(bounds, np.arange(max(len(bounds) - 1, 0)) % 2)
 
 
 def _stages(traces: Sequence[AlignedTrace]) -> tuple[Stage, ...]:
@@ -266,9 +268,8 @@ def _duration_ps(rows: Sequence[Rows]) -> int:
     return sum(int(aligned.trace.events.duration_ps[mine].sum()) for aligned, mine in rows)
 
 
-def _pipeline_rows(trace: Trace, test: Callable[[str], bool]) -> Int64s:
-    """Events on tf.data's threads whose name passes the test."""
-    rows = rows_named(trace, test)
+def _of_pipeline(trace: Trace, rows: Int64s) -> Int64s:
+    """Those on tf.data's threads."""
     return np.asarray(rows[pipeline_lines(trace)[trace.events.line[rows]]], dtype=np.int64)
 
 

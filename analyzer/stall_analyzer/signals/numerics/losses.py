@@ -14,7 +14,7 @@ import numpy as np
 
 from stall_analyzer.attribute.wasted_steps import batch_loss, captured_loss
 from stall_analyzer.captures.capture_format import MarkName, Tag
-from stall_analyzer.model.columns import distinct, is_in, median, rows_where
+from stall_analyzer.model.columns import between, distinct, is_in, median, rows_where, since_last
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, Float64s, Int64s
@@ -139,17 +139,17 @@ def _is_impossible(undone: StepLosses, series: Series) -> bool:
 def _undone(series: Series, epoch: Int64s, at_ps: Int64s) -> StepLosses:
     pieces = []
     for number in distinct(epoch):
-        rows = np.flatnonzero(epoch == number)
+        rows = rows_where(epoch == number)
         count = _steps_into_epoch(series.step[rows], first=number == 0)
         if count is None:
             continue
         mean = series.value[rows]
-        width = np.diff(count, prepend=0)
+        width = since_last(count)
         if not (width > 0).all():  # steps logged twice or out of order
             continue
         with np.errstate(invalid="ignore", over="ignore"):
             total = count * mean
-            value = np.diff(total, prepend=0.0) / width
+            value = since_last(total) / width
         # Once a sum was infinite, it says nothing about the steps after that.
         value[~np.isfinite(mean)] = np.nan
         pieces.append((rows, value, ROUNDING * np.abs(total) / width))
@@ -166,5 +166,5 @@ def _steps_into_epoch(step: Int64s, first: bool) -> Int64s | None:
     if first:
         return step if step[0] >= 1 else step + 1  # some versions count from 0
     # If only every nth step was logged, the place of the epoch's first record in it is not known.
-    dense = bool((np.diff(step) == 1).all())
+    dense = bool((between(step) == 1).all())
     return np.arange(1, len(step) + 1, dtype=np.int64) if dense else None
