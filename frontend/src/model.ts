@@ -144,6 +144,34 @@ export function stepAxisEnd(steps: readonly Step[]): Ps {
     : longest;
 }
 
+const LOW_ENOUGH = 0.85; // of the axis: above such a column a length can be written
+const BESIDE_PX = 4;
+
+/** How long the cut columns really are, beside each where the columns there leave room, and the
+ * length before it does. */
+export function cutLengths(
+  columns: readonly StepColumn[],
+  columnWidth: number,
+  axisEnd: Ps,
+  width: number,
+  textWidth: (text: string) => number,
+): { text: string; left: number }[] {
+  const found: { text: string; left: number }[] = [];
+  let free = 0;
+  columns.forEach(({ step }, index) => {
+    if (duration(step) <= axisEnd) return;
+    const text = seconds(duration(step));
+    const left = (index + 1) * columnWidth + BESIDE_PX;
+    const right = left + textWidth(text) + BESIDE_PX;
+    const below = columns.slice(index + 1, Math.ceil(right / columnWidth));
+    const isLow = below.every((column) => duration(column.step) < axisEnd * LOW_ENOUGH);
+    if (left < free || right > width || !isLow) return;
+    found.push({ text, left });
+    free = right;
+  });
+  return found;
+}
+
 /** "input 61%, compute 30%" */
 export function mostly(times: BucketTimes, wholePs: Ps, most = 3): string {
   return largestFirst(times)

@@ -5,6 +5,7 @@ import {
   causesOf,
   compare,
   comparisonSentence,
+  cutLengths,
   describeColumn,
   evidenceLabel,
   evidenceTime,
@@ -118,6 +119,17 @@ describe("steps", () => {
     const columns = stepColumns(steps, 10);
     expect(columns).toHaveLength(10);
     expect(columns[3]).toMatchObject({ firstIndex: 30, lastIndex: 39, step: { index: 38 } });
+  });
+  it("that are cut have their lengths beside them, where these do not run into anything", () => {
+    const lengths = (slow: number[], width = 1000) => {
+      const steps = even.map((one) => (slow.includes(one.index) ? step(one.index, 0, 9 * S) : one));
+      const columns = stepColumns(steps, 100);
+      return cutLengths(columns, 10, 2.5 * S, width, (text) => 8 * text.length);
+    };
+    expect(lengths([3])).toEqual([{ text: "9.00 s", left: 44 }]);
+    expect(lengths([3, 40])).toHaveLength(2);
+    expect(lengths([3, 5])).toEqual([{ text: "9.00 s", left: 64 }]); // not over the next one
+    expect(lengths([98])).toEqual([]); // not beyond the edge
   });
   it("of an empty epoch are no columns", () => expect(stepColumns([], 10)).toEqual([]));
   it("end the axis at the longest, unless that one would hide the others", () => {

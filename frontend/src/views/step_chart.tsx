@@ -7,6 +7,7 @@ import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { counted, seconds } from "../format";
 import {
   type StepColumn,
+  cutLengths,
   describeColumn,
   duration,
   median,
@@ -22,7 +23,6 @@ const HEIGHT = 120;
 const COLUMN_LEAST_PX = 3;
 const COLUMN_MOST_PX = 90;
 const CUT_PX = 6; // below the top
-const LOW_ENOUGH = 0.85; // of the axis: above such a column a length can be written
 
 interface Props {
   steps: Step[];
@@ -51,7 +51,7 @@ export function StepChart({ steps, title = "Steps", onStep, ...shared }: Props) 
         paintColumn(context, column, index * columnWidth, columnWidth, axisEnd, index === at),
       );
       context.fillStyle = getComputedStyle(canvas.current!).color;
-      paintCutLengths(context, columns, columnWidth, axisEnd);
+      paintCutLengths(context, columns, columnWidth, axisEnd, width);
     });
     // eslint-disable-next-line react-hooks/exhaustive-deps -- columns follow from steps and width; the theme is that of the page
   }, [steps, width, at, axisEnd, document.documentElement.dataset["theme"]]);
@@ -152,18 +152,16 @@ function paintColumn(
   context.clearRect(left, CUT_PX + 5, width, 2);
 }
 
-/** How long a cut column really is, beside it where the next one leaves room. */
 function paintCutLengths(
   context: CanvasRenderingContext2D,
   columns: readonly StepColumn[],
   columnWidth: number,
   axisEnd: number,
+  width: number,
 ): void {
   context.font = "12px Roboto, 'Helvetica Neue', Arial, sans-serif";
-  columns.forEach(({ step }, index) => {
-    const nextLength = columns[index + 1] ? duration(columns[index + 1]!.step) : axisEnd;
-    if (duration(step) > axisEnd && nextLength < axisEnd * LOW_ENOUGH) {
-      context.fillText(seconds(duration(step)), (index + 1) * columnWidth + 4, 12);
-    }
-  });
+  const textWidth = (text: string) => context.measureText(text).width;
+  for (const { text, left } of cutLengths(columns, columnWidth, axisEnd, width, textWidth)) {
+    context.fillText(text, left, 12);
+  }
 }
