@@ -51,6 +51,13 @@ def test_a_limit_that_could_never_be_exceeded_is_refused(text: str, words: str) 
         parse(text)
 
 
+@pytest.mark.parametrize("text", ["input=200%", "compile.xla=100%"])
+def test_a_share_that_no_run_can_exceed_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="say less than 100%"):
+        parse(text)
+    assert parse("input=99.5%").share == 0.995
+
+
 def test_a_cause_that_does_not_exist_is_refused() -> None:
     check_causes([parse("compile.xla=1s"), parse("input=1s")])
     with pytest.raises(UsageError, match=r"no cause compile.xlb; there are: compile.tracing"):

@@ -79,12 +79,22 @@ def parse(text: str) -> Limit:
             f"{what!r} cannot be limited; what can: {known}, and causes such as compile.retracing"
         )
     if value.endswith("%") and what != EPOCH:
-        return Limit(text, what, share=parse_share(value))
+        return Limit(text, what, share=_share_to_exceed(value))
     try:
         return Limit(text, what, seconds=parse_duration(value))
     except ValueError as error:
         share = "" if what == EPOCH else ", nor a share such as 20%"
         raise ValueError(f"{error}{share}") from None
+
+
+def _share_to_exceed(value: str) -> float:
+    """A share that no run can exceed would never fail a build."""
+    share = parse_share(value)
+    if share >= 1:
+        raise ValueError(
+            f"no run can spend more than {value} of its first epoch: say less than 100%"
+        )
+    return share
 
 
 def check_causes(limits: Sequence[Limit]) -> None:
