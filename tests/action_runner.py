@@ -1,6 +1,6 @@
-"""A runner of composite actions, on this machine: enough of GitHub's for the one in .github.
+"""Runs composite actions on this machine: does enough of what GitHub does for the one in .github.
 
-Steps that run a script do run it; those that use the cache meet a folder. The API is a server on
+Steps that run a script really run it; steps that use the cache get a folder. The API is a server on
 loopback that keeps comments.
 """
 
@@ -42,7 +42,7 @@ class Job:
 
 class Runner:
     def __init__(self, folder: Path, api: str) -> None:
-        """`folder`: of this runner; its cache stays from job to job."""
+        """`folder`: this runner's own; its cache persists from job to job."""
         self._folder, self._api = folder, api
         self._cache = folder / "cache"
         self._jobs = 0
@@ -106,7 +106,7 @@ class Runner:
             known[f"steps.{step['id']}.outputs.{name}"] = value
 
     def _use(self, action: str, settings: Mapping[str, str]) -> None:
-        """The newest entry by a prefix of its key, as GitHub's cache has it."""
+        """Finds the newest entry by a prefix of its key, as GitHub's cache does."""
         path = Path(settings["path"])
         if action == "actions/cache/save":
             shutil.copytree(path, self._cache / settings["key"])
@@ -122,7 +122,7 @@ def _filled(text: str, known: Mapping[str, str]) -> str:
 
 
 def _holds(condition: str, known: Mapping[str, str]) -> bool:
-    """`inputs.a == 'b' && github.c != 'd'`, which is all that the action says."""
+    """Understands `inputs.a == 'b' && github.c != 'd'`, which is all that the action uses."""
     said = NAME.sub(lambda found: repr(known.get(found[0], "")), condition)
     parts = [part.split() for part in said.split(" && ")]
     return all((left == right) == (sign == "==") for left, sign, right in parts)
@@ -137,7 +137,7 @@ def _text(path: Path) -> str:
 
 @dataclass
 class GitHub:
-    """Comments of the pull request 7, and how often it was asked for what."""
+    """The comments of pull request 7, and a count of the requests of each kind."""
 
     address: str
     comments: list[dict[str, Any]] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""Captures as a training process leaves them, written by hand after capture_format.md."""
+"""Captures as a training process leaves them, written by hand according to capture_format.md."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ IN_THE_STEP = (
     f"{SITE}/keras/src/backend/tensorflow/trainer.py:399 TensorFlowTrainer.fit",
     "/home/me/train.py:88 <module>",
 )
-# The same thread in a callback of the user's.
+# The same thread in one of the user's callbacks.
 IN_A_CALLBACK = (
     "/home/me/train.py:41 Report.on_train_batch_end",
     f"{SITE}/keras/src/callbacks/callback_list.py:166 CallbackList.on_train_batch_end",
@@ -66,7 +66,7 @@ def mark(what: str, at_s: float, epoch: int | None = 0, step: int = 0) -> bytes:
 
 
 def scalars(at_s: float, step: int, **values: float) -> bytes:
-    """Several values of one moment; `__` in a name stands for a slash."""
+    """Several values of one moment; `__` in a name means a slash."""
     named = [write.simple(Tag.ALL + tag.replace("__", "/"), v) for tag, v in values.items()]
     return write.record(*named, at_s=START_S + at_s, step=step)
 
@@ -103,7 +103,7 @@ def read(folder: Path, *files: Sequence[bytes]) -> EventLog:
 
 
 def series(values: Sequence[float], first_s: float = 0.0, every_s: float = 1.0) -> Series:
-    """A scalar of the first steps, one after the other."""
+    """A scalar of the first steps, one after another."""
     at = START_NS + np.array([round((first_s + n * every_s) * NS) for n in range(len(values))])
     return Series(
         np.arange(len(values), dtype=np.int64), at.astype(np.int64), np.array(values, float)
@@ -116,7 +116,8 @@ def log(*captures: Capture, **train: Series) -> EventLog:
 
 
 def stacks(at_s: float, *seen: tuple[Sequence[str], str, str, bool], **source: str) -> bytes:
-    """Since the beginning: frames, account, item and whether in the background, each for 2 s."""
+    """Stacks since the beginning, each for 2 s: frames, account, item, and whether in the
+    background."""
     frames = [frame for lines, *_ in seen for frame in lines]
     samples = [
         {"account": account, "item": item, "background": background, "stack": n}
@@ -134,7 +135,7 @@ def stacks(at_s: float, *seen: tuple[Sequence[str], str, str, bool], **source: s
 
 
 def write_booked_run(folder: Path) -> Path:
-    """A log of one epoch that a capture kept books of: its callback took two of three seconds."""
+    """The log of one epoch whose books a capture kept: its callback took two of three seconds."""
     hook = "Report.on_train_batch_end"
     item = {"account": "callback", "name": hook, "where": "", "count": 9, "spent_ns": 2 * NS}
     books = {

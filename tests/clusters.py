@@ -1,4 +1,4 @@
-"""Made jobs of several hosts that meet in each step, written in milliseconds."""
+"""Made-up jobs of several hosts that meet in each step, written in milliseconds."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Way:
         return self.pause_ms + self.input_ms + self.traced_ms + self.compute_ms
 
 
-Job = Mapping[str, Sequence[Way]]  # of each host the way to each meeting
+Job = Mapping[str, Sequence[Way]]  # for each host, its way to each meeting
 PUNCTUAL = Way()
 
 
@@ -85,7 +85,7 @@ def _meetings(job: Job, transfer_ms: float) -> list[float]:
 def _host_plane(
     ways: Sequence[Way], ends: Sequence[float], at: float, first_key: int, group_size: int | None
 ) -> bytes:
-    """`at`: when the first way begins, in trace time."""
+    """`at`: when the first way begins, on the trace's clock."""
     python: list[Event] = [event("EagerExecute", 0, 0.01)]
     work: list[Event] = []
     reading: list[Event] = []
@@ -118,6 +118,6 @@ def timeline_of(folder: Path, traces: Iterable[Trace]) -> Timeline:
 
 
 def signals_for(folder: Path, job: Job, **how: Any) -> Signals:
-    """`how`: as `write_job` takes it."""
+    """`how`: the options of `write_job`."""
     timeline = timeline_of(folder, traces_of(write_job(folder, job, **how)))
     return signals_of(timeline, attribute(timeline))

@@ -14,7 +14,7 @@ def pytest_configure() -> None:
 
 @pytest.fixture(autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """No test finds the results of another, or leaves its own with the user."""
+    """No test finds the results of another, or leaves its own in the user's cache."""
     folder = tmp_path_factory.mktemp("cache")
     monkeypatch.setenv("STALL_CACHE_DIR", str(folder))
     return folder

@@ -1,4 +1,4 @@
-"""What TensorFlow, Keras, shells and schedulers really write to a terminal, in short."""
+"""What TensorFlow, Keras, shells and schedulers really write to a terminal, shortened."""
 
 # ruff: noqa: E501  lines as they are written
 

@@ -1,7 +1,7 @@
 """Whether one page of a report contradicts itself: rules over a run's entry of the JSON document.
 
 Each rule is a function that yields a sentence for whatever cannot be true together. They know
-nothing of how a report is made: only what a reader of the whole page would notice.
+nothing about how a report is made, only what a reader of the whole page would notice.
 
 python -m tests.contradictions PATH…    log directories, or documents that --json wrote
 """
@@ -26,21 +26,21 @@ from stall_analyzer.outcome import analyze_one
 Entry: TypeAlias = Mapping[str, Any]
 Said: TypeAlias = Iterator[str]
 
-# Epochs of one run differ by so much of themselves: the machine has other work, caches are warm.
-# And by so much whatever they take: files are written between them.
+# How much the epochs of one run may differ: the machine has other work, caches are warm.
+# They may differ by this much, however short they are: files are written between them.
 NOISE = 0.25
 NOISE_PS = PS_PER_S // 10
-# A part of a later epoch that somebody who is told "it passes" would miss.
+# The share of a later epoch that somebody who is told "it passes" would notice.
 LARGE_SHARE = 0.2
-# A bucket is "slow always" when at least this part of its time comes again.
+# A bucket is "slow always" if at least this share of its time comes again.
 RECURRING_SHARE = 0.4
 # One wait may be an accident, two a coincidence.
 OFTEN = 3
 # What the instruments cost is in the ledger and left out of the verdict.
 INSTRUMENTS = ("host.summary", "profiler.start", "profiler.stop")
-# These come by the plan of the training itself, once in every epoch.
+# These come once in every epoch, by the nature of a training.
 ONCE_AN_EPOCH = ("validation_in_epoch", "summaries_in_steps", "pipeline_made_each_epoch")
-# Figures as sentences give them.
+# Figures, as sentences write them.
 TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
 PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+%)\) of the [a-z ]+ went to (\w+)")
 COMPUTES = re.compile(rf"([<>]?\d+%) of the [a-z ]+ \(({TIME})\) is the model's own computation")
@@ -52,12 +52,12 @@ STEPS = re.compile(
 
 
 def contradictions(entry: Entry) -> list[str]:
-    """What cannot be true together on one run's page; empty where all can."""
+    """What cannot be true together on one run's page; empty if everything can."""
     return [text for rule in RULES for text in rule(entry)]
 
 
 def _shown(entry: Entry) -> Entry:
-    """The figures that every view shows: the estimate, where there is one."""
+    """The figures that every view shows: those of the estimate, if there is one."""
     return entry["estimate"] or entry
 
 
@@ -127,7 +127,8 @@ def _costs(entry: Entry) -> Said:
             yield f"{finding['id']} costs {seconds(lost)}, but {blamed} took {seconds(most)}"
         if finding["bucket"] == "input" and lost > _most_ps(entry, "input", finding["title"]):
             yield f"{finding['id']} costs {seconds(lost)}, which is more than all input"
-        # With the cost, other work that it slows down may be saved, if the finding blames it.
+        # Besides the cost, other work that it slows down may be saved, if the finding blames that,
+        # too.
         savable = lost if finding["blames"] == [finding["bucket"]] else most
         if not gain["low"] <= gain["high"] <= savable:
             yield f"{finding['id']} saves {seconds(gain['high'])} of {seconds(savable)} lost"
@@ -144,7 +145,7 @@ def _most_ps(entry: Entry, bucket: str, title: str = "") -> int:
 
 
 def _every_epoch(entry: Entry) -> Said:
-    """A gain of every epoch fits into any of them, and was seen more than once."""
+    """A gain in every epoch fits into each of them, and was seen more than once."""
     for finding in entry["findings"]:
         gain = finding["later_gain_ps"]["high"]
         later, again = _later_ps(entry), _shown(entry)["recurring_ps"]
@@ -199,7 +200,7 @@ def _host_steps(entry: Entry) -> Iterator[int]:
 def _sentences(entry: Entry) -> Iterator[tuple[str, str]]:
     yield "the verdict", entry["verdict"]["sentence"]
     for finding in entry["findings"]:
-        if finding["bucket"] != "numerics":  # whose steps are those that were logged or measured
+        if finding["bucket"] != "numerics":  # its steps are those that were logged or measured
             yield finding["id"], finding["title"]
             yield finding["id"], finding["explanation"]
 
@@ -259,7 +260,7 @@ def _status(entry: Entry) -> Said:
 
 
 def _passes(entry: Entry) -> Said:
-    """Who is told to wait is told of what will not pass."""
+    """Whoever is told to wait is also told what will not pass."""
     verdict = entry["verdict"]
     if verdict["status"] != "slow_once" or "in every epoch" in verdict["sentence"]:
         return
@@ -271,7 +272,7 @@ def _passes(entry: Entry) -> Said:
 
 
 def _recurs(entry: Entry) -> Said:
-    """What is slow in every epoch comes again, and fits into a later epoch."""
+    """What is slow in every epoch comes again, and fits into a later epoch's time."""
     verdict, shown, later = entry["verdict"], _shown(entry), _later_ps(entry)
     if verdict["status"] != "slow_always" or verdict["host"] is not None:
         return
@@ -291,9 +292,9 @@ def _says_why(finding: Entry, verdict: Entry) -> bool:
 
 
 def _once_and_later(entry: Entry) -> Said:
-    """A first epoch is what happens once, and then an epoch like the others."""
+    """A first epoch consists of what happens once, and an epoch like the others."""
     later, once = _later_ps(entry), _shown(entry)["one_time_ps"]
-    # A later epoch that takes longer than the first has reasons of its own.
+    # A later epoch that takes longer than the first has its own reasons.
     if later is None or later > _window_ps(entry):
         return
     if once + later > (1 + NOISE) * _window_ps(entry) + NOISE_PS:
@@ -317,7 +318,7 @@ def _figures(entry: Entry) -> Said:
 
 
 def _healthy_figures(entry: Entry) -> Said:
-    """Of the epoch, or of the epoch without what the instruments cost."""
+    """They are shares of the epoch, or of the epoch without what the instruments cost."""
     shown, window = _shown(entry), _window_ps(entry)
     measured = sum(shown["causes_ps"].get(cause, 0) for cause in INSTRUMENTS)
     compute = shown["buckets_ps"]["compute"]
@@ -329,7 +330,7 @@ def _healthy_figures(entry: Entry) -> Said:
 
 
 def _candidates(entry: Entry) -> Said:
-    """Those that a verdict names have the ranges that the page shows."""
+    """The candidates that a verdict names have the ranges that the page shows."""
     verdict, estimate = entry["verdict"], entry["estimate"]
     if estimate is None or "Possible times: " not in verdict["sentence"]:
         return

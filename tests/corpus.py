@@ -10,7 +10,7 @@ CORPUS = Path(__file__).resolve().parents[1].parent / "shared" / "corpus"
 
 
 def case(number: str) -> str:
-    """The folder of a case such as "L15"; skips the test where the logs are not there."""
+    """The folder of a case such as "L15"; skips the test if the logs are not there."""
     if not CORPUS.is_dir():
         pytest.skip("the public logs are not beside this repository")
     return str(next(CORPUS.glob(f"{number}-*")))

@@ -1,4 +1,4 @@
-"""Write dumps of the debugger byte by byte, in the shape that TensorFlow 2.21 gives them."""
+"""Writes dumps of the debugger byte by byte, as TensorFlow 2.21 does."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from tests.event_files import DOUBLE, FLOAT, framed, message, number, tensor
 from tests.xspace import varint
 
 START_S = 1_700_000_000
-GRAPH = "graph-id"  # of graphs that need no other
+GRAPH = "graph-id"  # for graphs that need no other id
 
 
 def health(mode: str, size: int = 8, inf: int = 0, nan: int = 0, zero: int = 0) -> list[float]:
-    """What the debugger stores of a tensor in each of its modes."""
+    """What the debugger stores about a tensor in each of its modes."""
     values: dict[str, list[float]] = {
         "CURT_HEALTH": [1, float(bool(inf or nan))],
         "CONCISE_HEALTH": [1, size, 0, inf, nan],
@@ -59,7 +59,7 @@ class Dump:
         graph: str = GRAPH,
         graph_name: str = "train_step",
     ) -> Dump:
-        """An op of a graph; inputs are outputs 0 unless they say otherwise."""
+        """An op of a graph; an input is output 0 of its op unless it says otherwise."""
         named = [text if ":" in text else f"{text}:0" for text in inputs]
         return self._add(
             "graphs",
@@ -93,7 +93,7 @@ class Dump:
         graph: str = "",
         **counts: int,
     ) -> Dump:
-        """An eager execution; with `counts`, each of its outputs is so."""
+        """An eager execution; `counts` apply to each of its outputs."""
         values = _doubles(health(self.mode, **counts))
         return self._add(
             "execution",
@@ -108,7 +108,7 @@ class Dump:
         )
 
     def write(self, folder: Path, start_s: int = START_S) -> Path:
-        """All the files of a dump, those without a record too."""
+        """Writes all the files of a dump, including those without a record."""
         folder.mkdir(parents=True, exist_ok=True)
         for part in (
             "metadata", "source_files", "stack_frames", "graphs", "execution",
@@ -136,7 +136,7 @@ class Dump:
 
 
 def read(folder: Path) -> DebugDump:
-    """What is read of the one dump in a folder."""
+    """What is read from the only dump in a folder."""
     (run,) = discover([str(folder)]).runs
     dump = read_dump(run)
     assert dump is not None

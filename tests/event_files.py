@@ -1,4 +1,4 @@
-"""Write event files byte by byte: what TensorFlow writes, and what it never would."""
+"""Writes event files byte by byte: what TensorFlow writes, and what it never would."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def summary(*values: bytes, at_s: float = START_S, step: int = 0) -> bytes:
 
 
 def record(*values: bytes, at_s: float = START_S, step: int = 0) -> bytes:
-    """A summary as it stands in a file."""
+    """A summary, as in a file."""
     return framed(summary(*values, at_s=at_s, step=step))
 
 

@@ -1,7 +1,7 @@
-"""What a JUnit report may hold, by hand: no package brings one of its schemas along.
+"""What a JUnit report may contain, written by hand: no package comes with one of its schemas.
 
-The common part of the two that are in use, Jenkins' xunit plugin's and Ant's: elements, where they
-may stand, and their attributes. An `<error>` is spelled differently in them, so there is none.
+This is the common part of the two that are in use, of Jenkins's xunit plugin and of Ant: elements,
+where they may be, and their attributes. They spell `<error>` differently, so it is left out.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from xml.etree.ElementTree import Element
 
-# element: (required attributes, further ones, elements in it)
+# element: (required attributes, optional attributes, elements in it)
 RULES: dict[str, tuple[set[str], set[str], set[str]]] = {
     "testsuites": (set(), {"name", "time", "tests", "failures", "errors"}, {"testsuite"}),
     "testsuite": (

@@ -27,7 +27,7 @@ def books(
     steps: int = 1,
     **fields: Any,
 ) -> bytes:
-    """Rows from `at_s` on, each with what its accounts hold, and so many steps in each."""
+    """Rows from `at_s` on, each with the time in its accounts and its number of steps."""
     rows = [{account: round(s * NS) for account, s in row.items()} for row in rows_s]
     lasted = [sum(row.values()) for row in rows]
     accounts = dict.fromkeys(account for row in rows for account in row)

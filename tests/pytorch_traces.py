@@ -21,7 +21,7 @@ def event(
 
 
 def step(number: int, start_ms: float, loader_ms: float, end_ms: float) -> list[dict[str, object]]:
-    """The loader is waited for, then ops run, and their kernels until the step ends."""
+    """Waits for the loader, then runs ops, and their kernels until the step ends."""
     ready = start_ms + loader_ms
     loader = "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__"
     name = f"ProfilerStep#{number}"
@@ -35,7 +35,7 @@ def step(number: int, start_ms: float, loader_ms: float, end_ms: float) -> list[
 
 
 def write(path: Path, *events: dict[str, object], header: dict[str, object] | None = None) -> Path:
-    """With what Kineto adds: names, instants, and spans whose ids are texts."""
+    """Adds what Kineto adds: names, instants, and spans whose ids are strings."""
     others: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": "Spans", "args": {"name": "Spans"}},
         event("Trace", "PyTorch Profiler (0)", -5, 500, pid="Spans"),

@@ -1,4 +1,4 @@
-"""Reports and documents for the tests of the views: real analyses, at most with a field changed."""
+"""Reports and documents for tests of the views: real analyses, at most with a field changed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def divided(
 
 
 def estimated(entry: Any, causes_ms: dict[str, int], *, traced: float = 0.03) -> Any:
-    """The same run, had only a part been traced: the whole of it was probably divided like this,
+    """The same run as if only a part had been traced: the whole was probably divided like this,
     give or take a fifth."""
     buckets_ps = dict.fromkeys(BUCKETS, 0)
     for cause, ms in causes_ms.items():

@@ -43,7 +43,7 @@ def iterator(start_ms: float) -> list[Event]:
 
 
 def epoch(start_ms: float, first_run: int, steps: int = 3) -> tuple[list[Event], list[Event]]:
-    """What Keras does: reset, make an iterator, then steps of 10 ms."""
+    """What Keras does: resets the metrics, creates an iterator, then runs steps of 10 ms."""
     thread = [*assigns(start_ms, 4), *iterator(start_ms + 1)]
     work: list[Event] = []
     for nth in range(steps):
@@ -123,7 +123,7 @@ def test_in_a_custom_loop_each_iterator_begins_an_epoch(tmp_path: Path) -> None:
 
 
 def loop(begins_ms: tuple[int, ...]) -> tuple[list[Event], list[Event]]:
-    """A custom loop, of which each epoch makes an iterator and has one step of 10 ms."""
+    """A custom loop in which each epoch creates an iterator and has one step of 10 ms."""
     thread, work = [], []
     for run, at in enumerate(begins_ms, start=1):
         thread += [*iterator(at), *call(at + 1, at + 11, run=run)]
@@ -175,7 +175,7 @@ def test_event_files_end_the_epoch_where_the_trace_does_not(tmp_path: Path) -> N
 
 
 def test_a_callback_that_evaluates_begins_no_later_epoch(tmp_path: Path) -> None:
-    """It resets the metrics and makes an iterator, as an epoch does; the log knows of one epoch."""
+    """It resets the metrics and creates an iterator, as an epoch does; the log has one epoch."""
     parts = [epoch(at, first_run=run) for at, run in ((100, 1), (200, 11), (300, 21))]
     planes = trainer([e for part in parts for e in part[0]], [e for part in parts for e in part[1]])
     traced_alone = timeline_of(tmp_path, planes, clock(UNIX_NS, 1))
@@ -200,7 +200,7 @@ def test_a_profile_of_the_middle_covers_a_part_of_the_epoch(tmp_path: Path) -> N
     assert "began after the start of the first epoch" in timeline.notes[0].text
 
 
-def test_event_files_alone_tell_the_epoch_and_its_steps() -> None:
+def test_event_files_alone_show_the_epoch_and_its_steps() -> None:
     timeline = align(
         [],
         log(
@@ -231,7 +231,7 @@ def test_a_trace_without_a_clock_is_placed_by_its_summary_writes(tmp_path: Path)
     assert abs(start_ms - 5010.35) < 0.1
 
 
-def test_a_run_that_nothing_is_known_of_has_no_window() -> None:
+def test_a_run_about_which_nothing_is_known_has_no_window() -> None:
     timeline = align([], None)
     assert timeline.window.duration_ps == 0
     assert timeline.window.epoch is None
@@ -321,7 +321,7 @@ def test_a_lost_record_leaves_a_hole_between_the_steps() -> None:
     ]  # fmt: skip
 
 
-def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
+def test_validation_is_a_phase_although_none_of_its_steps_was_seen() -> None:
     log = capture(
         ("epoch_begin", 0), ("validation_begin", 4.5), ("validation_end", 7),
         ("epoch_end", 8), ("fit_end", 8), steps={2: 2.0, 4: 2.0},
@@ -329,7 +329,7 @@ def test_validation_is_a_phase_though_none_of_its_steps_was_seen() -> None:
     assert phases(align([], log)) == {"training": 4500, "validation": 2500, "epoch_end": 1000}
 
 
-def test_a_run_that_was_killed_while_it_validated_never_came_to_the_epochs_end() -> None:
+def test_a_run_that_was_killed_while_it_validated_never_reached_the_end_of_the_epoch() -> None:
     log = capture(("epoch_begin", 0), ("validation_begin", 4), steps={2: 2.0, 6: 1.0})
     assert phases(align([], log)) == {"training": 4000, "validation": 2000}
 
@@ -358,7 +358,7 @@ def test_a_second_fit_is_not_the_first_epoch() -> None:
 
 
 def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Path) -> None:
-    """TensorFlow 2.15 to 2.18 write no time into their traces."""
+    """TensorFlow 2.15 to 2.18 write no clock into their traces."""
     opened = WindowRecord(at(3), "opened", "sample")
     saved = WindowRecord(at(4), "saved", "sample", session="session")
     log = capture(("epoch_begin", 1), ("epoch_end", 9), windows=(opened, saved))
@@ -368,7 +368,8 @@ def test_a_trace_without_a_clock_begins_when_the_capture_opened_it(tmp_path: Pat
 
 
 def test_a_window_ends_when_the_capture_closed_it_not_when_it_was_saved(tmp_path: Path) -> None:
-    """Saving takes what training leaves of the cores, and only then the profiler writes its end."""
+    """Saving uses cores that training leaves idle, and only then does the profiler write its
+    end."""
     windows = (
         WindowRecord(at(1), "opened", "start"),
         WindowRecord(at(8), "saved", "start", session="session", seconds=5.5),

@@ -1,4 +1,4 @@
-"""Annotated copies of traces: the original, byte for byte, and our lines behind it."""
+"""Annotated copies of traces: the original, byte for byte, and our lines after it."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_each_host_has_its_own_buckets(tmp_path: Path) -> None:
         (copy,) = tmp_path.rglob(f"{ledger['host']}.xplane.pb")
         plane, (buckets, *_) = our_lines(copy)
         expected = ledger["buckets_ps"]
-        del expected["unknown"]  # most of it lies before its own trace began
+        del expected["unknown"]  # most of it is before its own trace began
         sums = dict.fromkeys(expected, 0)
         for event in buckets.events:
             bucket = plane.event_metadata[event.metadata_id].name.partition(".")[0]
@@ -93,8 +93,8 @@ def test_each_host_has_its_own_buckets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("sample", TRACED)
-def test_our_lines_lie_where_the_events_lie(sample: str, tmp_path: Path) -> None:
-    """A step of the report begins with the very event that marks it."""
+def test_our_lines_are_where_the_events_are(sample: str, tmp_path: Path) -> None:
+    """A step of the report begins with the event that marks it."""
     _, copy = annotated(sample, tmp_path / "out")
     space = pb2.XSpace.FromString(copy.read_bytes())
     starts = {
@@ -133,7 +133,7 @@ def test_events_of_a_line_do_not_overlap(tmp_path: Path) -> None:
             until = event.offset_ps + event.duration_ps
 
 
-def test_analysing_the_copy_gives_the_same_report(tmp_path: Path) -> None:
+def test_analyzing_the_copy_gives_the_same_report(tmp_path: Path) -> None:
     shutil.copytree(SAMPLES / "healthy" / "plugins", tmp_path / "logs" / "plugins")
     cli.main([str(tmp_path / "logs"), "--annotate", str(tmp_path / "out")])
     assert document(tmp_path / "out") == {**document(tmp_path / "logs"), "folder": "out"}
@@ -150,7 +150,7 @@ def test_a_trace_without_a_host_gets_a_plane_for_the_lines(tmp_path: Path) -> No
     assert copy.read_bytes().startswith(space(plane))
 
 
-def test_a_copy_lies_where_its_original_lay(tmp_path: Path) -> None:
+def test_a_copy_has_the_same_relative_path_as_its_original(tmp_path: Path) -> None:
     logs, out = tmp_path / "logs", tmp_path / "out"
     for run in ("a/train", "b"):
         shutil.copytree(SAMPLES / "healthy" / "plugins", logs / run / "plugins")

@@ -1,4 +1,4 @@
-"""The public surface: what `import stall_analyzer` offers to scripts and notebooks."""
+"""The public API: what `import stall_analyzer` offers to scripts and notebooks."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_path_may_be_text_a_path_or_several() -> None:
     assert len(stall.analyze([folder, SAMPLES / "numerics_nan"])) == 2
 
 
-def test_of_one_run_everything_can_be_asked(one: stall.Analysis) -> None:
+def test_everything_is_available_for_a_single_run(one: stall.Analysis) -> None:
     assert one.name == "input_py_function"
     assert one.verdict.primary == "input"
     assert one.findings[0].id == "ST001"
@@ -107,13 +107,13 @@ def test_saved_as_json_it_is_the_document(everything: stall.Analysis, tmp_path: 
     assert json.loads((tmp_path / "report.json").read_text()) == everything.document
 
 
-def test_the_command_writes_the_same_of_each_run(everything: stall.Analysis) -> None:
+def test_the_command_writes_the_same_about_each_run(everything: stall.Analysis) -> None:
     command = [sys.executable, "-m", "stall_analyzer", str(SAMPLES), "--json", "--fresh"]
     printed = subprocess.run(command, capture_output=True, check=False).stdout
     assert json.loads(printed)["runs"] == everything.document["runs"]
 
 
-def test_saved_as_html_it_holds_the_timeline(one: stall.Analysis, tmp_path: Path) -> None:
+def test_saved_as_html_it_contains_the_timeline(one: stall.Analysis, tmp_path: Path) -> None:
     one.save(tmp_path / "report.html")
     page = (tmp_path / "report.html").read_text()
     assert one.verdict.sentence in page

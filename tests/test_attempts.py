@@ -1,4 +1,4 @@
-"""Restarts that wrote into one folder, and which profile session belongs to which of them."""
+"""Restarts that wrote to one folder, and which profile session belongs to which of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.logdirs import NOON, PROFILE, lay_out, texts
 
 
 def attempts_of(root: str) -> list[tuple[list[str], list[str]]]:
-    """Per attempt: its event files and its sessions, by name."""
+    """For each attempt, the names of its event files and sessions."""
     return [
         (
             [Path(file.path).name for file in run.event_files],
@@ -40,7 +40,7 @@ def test_restarts_are_attempts_and_take_their_validation_with_them(tmp_path: Pat
     assert "2 attempts" in discovery.notes[0].text
 
 
-def test_a_second_fit_in_the_same_process_is_no_restart(tmp_path: Path) -> None:
+def test_a_second_fit_in_the_same_process_is_not_a_restart(tmp_path: Path) -> None:
     first, second = file_name(NOON), file_name(NOON + 60, n=2)
     session = "2023_11_15_12_02_00"  # over both, exported at the end
     trace = f"{PROFILE}/{session}/box.xplane.pb"
@@ -48,15 +48,15 @@ def test_a_second_fit_in_the_same_process_is_no_restart(tmp_path: Path) -> None:
     assert attempts_of(root) == [([first, second], [session])]
 
 
-def test_a_process_goes_on_although_another_has_begun_meanwhile(tmp_path: Path) -> None:
+def test_a_process_continues_although_another_has_begun_in_the_meantime(tmp_path: Path) -> None:
     one, other = file_name(NOON, pid=1), file_name(NOON + 60, pid=2)
     again = file_name(NOON + 90, pid=1, n=2)
     root = lay_out(tmp_path, *(f"train/{name}" for name in (one, other, again)))
     assert attempts_of(root) == [([one, again], []), ([other], [])]
 
 
-def test_a_restart_that_got_the_same_pid_counts_its_files_anew(tmp_path: Path) -> None:
-    """In a container the training always has the same pid."""
+def test_a_restart_with_the_same_pid_numbers_its_files_from_0_again(tmp_path: Path) -> None:
+    """In a container, the training always has the same pid."""
     first, second = file_name(NOON, pid=1, n=0), file_name(NOON + 60, pid=1, n=0)
     root = lay_out(tmp_path, f"train/{first}", f"train/{second}")
     assert attempts_of(root) == [([first], []), ([second], [])]
@@ -103,7 +103,7 @@ def test_a_file_with_a_strange_name_begins_no_attempt(tmp_path: Path) -> None:
 
 
 def test_the_time_of_a_file_outweighs_the_best_fit(tmp_path: Path) -> None:
-    """A capture of the whole first run ends long after its start: near to the second one's."""
+    """A capture of the whole first run ends long after its start, close to the second one's."""
     first, second = file_name(NOON, pid=1), file_name(NOON + 7200, pid=2)
     session = "2023_11_15_13_50_00"  # UTC, 110 minutes into the first attempt
     trace = f"{PROFILE}/{session}/box.xplane.pb"
@@ -154,14 +154,14 @@ def test_a_capture_belongs_to_the_event_files_of_its_process(tmp_path: Path) -> 
     assert attempts_of(root) == [([one, first], []), ([two, second], [])]
 
 
-def test_a_second_fit_of_a_captured_process_is_no_restart(tmp_path: Path) -> None:
+def test_a_second_fit_of_a_captured_process_is_not_a_restart(tmp_path: Path) -> None:
     first, second = file_name(NOON + 5), file_name(NOON + 100, n=2)
     capture = capture_name(NOON, pid=100)
     root = lay_out(tmp_path, f"train/{first}", f"train/{second}", capture)
     assert attempts_of(root) == [([capture, first, second], [])]
 
 
-def test_a_process_that_never_came_to_train_is_an_attempt_of_its_own(tmp_path: Path) -> None:
+def test_a_process_that_never_got_to_train_is_a_separate_attempt(tmp_path: Path) -> None:
     died, lived = capture_name(NOON, pid=1), capture_name(NOON + 30, pid=2)
     trained = file_name(NOON + 35, pid=2)
     root = lay_out(tmp_path, died, lived, f"train/{trained}")
@@ -174,7 +174,7 @@ def test_restarts_that_left_only_captures_are_told_apart(tmp_path: Path) -> None
     assert attempts_of(root) == [([first], []), ([second], [])]
 
 
-def test_a_capture_that_goes_on_in_a_second_file_is_one(tmp_path: Path) -> None:
+def test_a_capture_that_continues_in_a_second_file_is_one(tmp_path: Path) -> None:
     first, second = capture_name(NOON, pid=1), capture_name(NOON + 900, pid=1, n=1)
     assert attempts_of(lay_out(tmp_path, first, second)) == [([first, second], [])]
 

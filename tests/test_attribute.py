@@ -1,4 +1,4 @@
-"""What each kind of evidence in a trace is counted as."""
+"""Which cause each kind of evidence in a trace counts for."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Lane = Sequence[Event]
 
 
 def traced(folder: Path, calls: Lane, work: Lane = (), *planes: bytes, **threads: Lane) -> Ledger:
-    """The ledger of a host by what its training thread, its executor and other threads do."""
+    """The ledger of a host, given what its training thread, its executor and other threads do."""
     return ledger_of(folder, trainer(calls, work, *threads.items()), *planes)
 
 
@@ -50,7 +50,7 @@ def test_a_step_waits_for_input_and_then_computes(tmp_path: Path) -> None:
 
 
 def test_where_profiling_stops_inside_the_epoch_a_gap_is_not_pythons(tmp_path: Path) -> None:
-    """A call that had begun and not ended is not in the trace: a run that hangs, say."""
+    """A call that has begun but not ended is not in the trace, as in a run that hangs."""
     start_ns = 1_700_000_000 * 10**9
     walls = np.array([start_ns + 500 * 10**6, start_ns + 10**9], dtype=np.int64)
     losses = Series(np.array([0, 1]), walls, np.array([1.0, 0.9]))
@@ -64,7 +64,7 @@ def test_where_profiling_stops_inside_the_epoch_a_gap_is_not_pythons(tmp_path: P
     }  # fmt: skip
 
 
-def test_input_at_work_in_the_background_is_no_stall(tmp_path: Path) -> None:
+def test_input_at_work_in_the_background_is_not_a_stall(tmp_path: Path) -> None:
     ledger = traced(
         tmp_path,
         call(0, 100, run=1),
@@ -202,7 +202,7 @@ def test_what_new_code_takes_longer_in_its_first_run_is_part_of_compiling(tmp_pa
         event("CpuExecutable::ExecuteAsyncOnStream", 80, 100),
     ]
     later = range(4)
-    for n in later:  # which take 5 ms each
+    for n in later:  # they take 5 ms each
         begin = 100 + 10 * n
         work += [
             event("ExecutorState::Process", begin, begin + 5, id=2 + n),
@@ -394,7 +394,7 @@ def losses(values: list[float], wall_ms: list[float]) -> EventLog:
         ([float("inf"), float("inf"), float("inf")], 30.0),
     ],
 )
-def test_computing_after_a_loss_that_is_no_number_is_wasted(
+def test_computing_after_a_nan_loss_is_wasted(
     tmp_path: Path, values: list[float], wasted_ms: float
 ) -> None:
     calls, work = steps(0, 3)

@@ -1,4 +1,4 @@
-"""What somebody who waits sees: a bar on a terminal, lines in a log, nothing for what is quick."""
+"""What somebody who waits sees: a bar in a terminal, lines in a log, nothing if it is quick."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_a_log_gets_a_line_now_and_then(
     assert capsys.readouterr().err == "30 of 100 runs, 1.0 a second, 1 min 10 s left\n"
 
 
-def test_a_log_gets_nothing_where_nobody_waits(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_log_gets_nothing_if_nobody_waits(capsys: pytest.CaptureFixture[str]) -> None:
     with progress_bar.reading(2, LARGE) as reading:
         reading.done(run("a", LARGE))
     assert capsys.readouterr().err == ""

@@ -1,4 +1,4 @@
-"""The ledger by the books of a capture, alone and together with a profile."""
+"""The ledger from the books of a capture, alone and together with a profile."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def window(ms: float) -> Window:
 
 
 def profiled(ms: float, *tiles: tuple[float, str]) -> Tiling:
-    """A profile of so many milliseconds; nothing of the rest."""
+    """A profile of that many milliseconds, and nothing about the rest."""
     bounds = [0.0, *np.cumsum([length for length, _ in tiles]).tolist(), ms]
     labels = [code(cause) for _, cause in tiles]
     return Tiling(
@@ -86,7 +86,7 @@ def test_without_a_profile_the_accounts_are_the_causes() -> None:
     tiling = with_books(profiled(150, *NOT_PROFILED), books, window(150))
     assert ms_by_cause(tiling) == {
         "compile.tracing": 60,
-        "compile.instantiate": 20,  # what the first call took longer than the usual one
+        "compile.instantiate": 20,  # how much longer the first call took than a usual one
         "input.first_element": 10,
         "compute.step": 20,
         "input.wait": 5,
@@ -101,7 +101,7 @@ def test_steps_that_call_no_function_run_op_by_op() -> None:
     assert ms_by_cause(tiling) == {"host.eager": 20}
 
 
-def test_of_steps_op_by_op_a_profile_tells_the_kernels_from_the_python_around_them() -> None:
+def test_in_steps_op_by_op_a_profile_separates_kernels_from_the_python_around_them() -> None:
     row = {Account.PYTHON: 10}
     books = books_of(record(row, row, row, calls=0))
     seen = profiled(30, (8, "compute.eager_op"), (2, "host.eager"))
@@ -126,14 +126,14 @@ def test_xla_compiles_in_other_steps_only_if_it_does_in_most() -> None:
     assert ms_by_cause(with_books(once, books, window(60)))["compile.xla"] == 6
 
 
-def test_a_row_that_was_profiled_in_part_is_told_by_the_books() -> None:
+def test_a_row_that_was_profiled_in_part_is_divided_by_the_books() -> None:
     books = books_of(record({Account.STEP: 10, Account.WAIT: 10}))
     tiling = with_books(profiled(20, (8, "compute.step")), books, window(20))
     assert ms_by_cause(tiling)["compute.step"] == 10
 
 
-def test_who_calls_decides_whatever_the_profile_takes_it_for() -> None:
-    """The iterator of a predict() in a callback looks like training's own in a trace."""
+def test_the_caller_decides_whatever_the_profile_shows() -> None:
+    """In a trace, the iterator of a predict() in a callback looks like training's own."""
     books = books_of(record({Account.CALLBACK: 80, Account.STEP: 20}))
     seen = profiled(100, (80, "input.iterator_teardown"), (20, "compute.step"))
     tiling = with_books(seen, books, window(100))
@@ -184,7 +184,7 @@ def test_what_has_no_row_stays_unknown() -> None:
     assert ms_by_cause(tiling) == {"nothing": 90, "compute.step": 10}
 
 
-def test_an_open_row_counts_until_it_is_told_again() -> None:
+def test_an_open_row_counts_until_it_is_written_again() -> None:
     first = record({Account.TRACE: 1000}, is_open=True)
     again = record({Account.TRACE: 1500, Account.STEP: 10})
     assert len(books_of(first)) == 1

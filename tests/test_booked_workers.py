@@ -28,7 +28,7 @@ Spent = Mapping[str, float]  # milliseconds by account, in each step
 def books(
     rows: Sequence[Spent], ahead_ms: float = 0.0, at_once: Sequence[int] = (), item: Any = None
 ) -> Books:
-    """A row each; `at_once`: how many steps ended in it, where it is not one."""
+    """One row per step; `at_once`: how many steps ended in a row, if it is not one."""
     lasted = np.array([round(sum(row.values()) * NS_PER_MS) for row in rows])
     ends = START_NS + round(ahead_ms * NS_PER_MS) + np.cumsum(lasted)
     accounts = dict.fromkeys(account for row in rows for account in row)
@@ -100,7 +100,7 @@ def test_a_slower_processor_shows_as_computing() -> None:
     assert (host.host, host.reason.cause) == ("box-worker-1", "compute.step")
 
 
-def test_of_four_workers_what_the_others_waited_is_their_average() -> None:
+def test_with_four_workers_the_wait_of_the_others_is_averaged() -> None:
     punctual = [worker(n, books(waiting(41.0)), workers=4) for n in (0, 1, 3)]
     slow = worker(2, books(late({Account.PYTHON: 40.0})), workers=4)
     [host] = signals_for(punctual[0], punctual[1], slow, punctual[2]).stragglers
@@ -130,14 +130,14 @@ def test_workers_whose_steps_do_not_end_together_train_apart() -> None:
         assert not signals.stragglers
 
 
-def test_processes_that_are_no_cluster_wait_for_nobody() -> None:
+def test_processes_that_are_not_a_cluster_wait_for_nobody() -> None:
     alone: dict[str, Any] = {"task": None, "cluster": None}
     slow, fast = books(late({Account.WAIT: 40.0})), books(waiting(41.0))
     signals = signals_for(worker(0, fast, **alone), worker(1, slow, host="crate", **alone))
     assert signals.timeline.meetings is None
 
 
-def test_a_worker_that_was_started_again_is_not_taken_for_two() -> None:
+def test_a_worker_that_was_restarted_does_not_count_twice() -> None:
     kept = books(waiting(41.0))
     assert signals_for(worker(0, kept), worker(0, kept)).timeline.meetings is None
 
@@ -179,7 +179,7 @@ def test_what_a_worker_did_before_its_books_began_is_not_held_against_it() -> No
     assert sum(host.cost_ps for host in signals.lateness.hosts) == 0
 
 
-def test_what_a_coordinator_waits_for_other_processes_is_not_known() -> None:
+def test_what_a_coordinators_wait_for_other_processes_was_for_is_not_known() -> None:
     """They may compute, or wait for their own input."""
     kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS)
     signals = signals_for(worker(0, kept, task=Task("chief", 0)))

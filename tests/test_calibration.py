@@ -1,4 +1,4 @@
-"""Ranges of gains are made final by what was measured, and still fit on their page."""
+"""Ranges of gains are adjusted by what was measured, and still fit on their page."""
 
 from __future__ import annotations
 
@@ -48,16 +48,16 @@ def test_the_ends_of_a_range_are_moved_by_what_was_measured(wider: None) -> None
     assert found.gain == Gain(900 * MS, 2200 * MS)
 
 
-def test_what_is_lost_is_never_less_than_what_may_be_won(wider: None) -> None:
+def test_what_is_lost_is_never_less_than_what_may_be_saved(wider: None) -> None:
     assert calibrated(retraced(1000, 2000), signals(compile__retracing=4000)).lost_ps == 2200 * MS
 
 
-def test_no_more_is_won_than_the_blamed_buckets_took(wider: None) -> None:
+def test_no_more_is_saved_than_the_blamed_buckets_took(wider: None) -> None:
     found = calibrated(retraced(1000, 2000), signals(compile__retracing=2100, host__python=500))
     assert (found.gain.high_ps, found.lost_ps) == (2100 * MS, 2100 * MS)
 
 
-def test_what_promises_nothing_goes_on_promising_nothing(wider: None) -> None:
+def test_a_finding_that_promises_nothing_still_promises_nothing(wider: None) -> None:
     nothing = finding("ST301", "numerics", 0, 0)
     assert calibrated(nothing, signals(compute__step=1000)) == nothing
 

@@ -35,7 +35,7 @@ DUMP = {
 }  # fmt: skip
 WINDOW = {"kind": "window", "reason": "start", "first_step": 0}
 CLOSED = {**WINDOW, "last_step": 0, "ended_by": "plan"}
-# Each kind of record as capture_format.md has it.
+# Each kind of record, as in capture_format.md.
 ON_DISK: list[dict[str, object]] = [
     {
         "kind": "start", "format": 1, "tool": "0.1.0", "host": "box", "pid": 7, "parent": 1,
@@ -99,7 +99,7 @@ def test_a_process_has_one_capture_with_records_and_scalars(tmp_path: Path) -> N
     assert "gradient_norm/a" in capture.series
     assert capture.end is not None and capture.end.reason == "exit"
     assert capture.last_ns == START_NS + 9 * 10**9
-    assert log.train == {}, "its scalars are no curves of the run's own"
+    assert log.train == {}, "its scalars are not curves of the run itself"
     assert log.notes == ()
 
 
@@ -140,14 +140,14 @@ def test_a_long_dump_is_read_whole(tmp_path: Path) -> None:
     ["{", "[1]", '"text"', "{}", '{"kind": 3, "ns": 5}', '{"kind": "mark"}',
      '{"kind": "mark", "ns": -1}', '{"kind": "mark", "ns": 1e30}', "[" * 100_000],
 )  # fmt: skip
-def test_a_record_that_is_none_becomes_a_note(tmp_path: Path, text: str) -> None:
+def test_an_invalid_record_becomes_a_note(tmp_path: Path, text: str) -> None:
     broken = write.raw_record("mark", text)
     log = write.read(tmp_path, [write.start(), broken, write.mark("fit_begin", 1.0)])
     assert [mark.what for mark in only(log).marks] == ["fit_begin"]
     assert "could not be understood were skipped: 1" in texts(log)
 
 
-def test_fields_of_any_type_and_kinds_that_nobody_knows_do_no_harm(tmp_path: Path) -> None:
+def test_fields_of_any_type_and_unknown_kinds_do_no_harm(tmp_path: Path) -> None:
     log = write.read(
         tmp_path,
         [
@@ -191,13 +191,13 @@ def event_files_read(*paths: Path) -> EventLog:
     return read_events(Run(".", ".", (), files))
 
 
-def test_the_last_start_record_holds(tmp_path: Path) -> None:
+def test_the_last_start_record_counts(tmp_path: Path) -> None:
     log = write.read(tmp_path, [write.start(devices=None), write.start(devices=["GPU:0"])])
     assert only(log).environment.devices == ("GPU:0",)
 
 
 def test_several_files_of_one_process_are_one_capture(tmp_path: Path) -> None:
-    """Behind a URL a file that has grown large is followed by another."""
+    """At a URL, a file that has grown large is followed by another."""
     first, second = (tmp_path / write.file_name(n=n) for n in range(2))
     first.write_bytes(write.start() + write.steps(0, 3, 1.0))
     second.write_bytes(write.start() + write.scalars(4.0, 3, step_seconds=1.0))
@@ -206,7 +206,7 @@ def test_several_files_of_one_process_are_one_capture(tmp_path: Path) -> None:
 
 
 def test_a_script_that_starts_the_other_worker_is_the_one_that_is_left(tmp_path: Path) -> None:
-    """It sets its own TF_CONFIG when its capture has begun."""
+    """It sets its own TF_CONFIG after its capture has begun."""
     log = write.read(
         tmp_path,
         [write.start(pid=1), write.scalars(1.0, 0, loss=1.0)],

@@ -1,4 +1,4 @@
-"""Which cause stands in front of which symptom."""
+"""Which cause is shown instead of which symptom."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ def finding(severity: Severity = "act", title: str = "a title") -> Finding:
 @pytest.mark.parametrize(
     ("symptom", "cause"), [(id, cause) for id, causes in EXPLAINED_BY.items() for cause in causes]
 )
-def test_a_cause_stands_instead_of_what_it_explains(symptom: str, cause: str) -> None:
+def test_a_cause_is_shown_instead_of_what_it_explains(symptom: str, cause: str) -> None:
     assert list(weighed({symptom: finding(), cause: finding()})) == [cause]
 
 
-def test_a_note_about_the_model_explains_no_loss_that_stands_still() -> None:
+def test_a_note_about_the_model_does_not_explain_a_loss_that_stands_still() -> None:
     assert list(weighed({"ST305": finding(), "ST326": finding("note")})) == ["ST305", "ST326"]
 
 
@@ -36,7 +36,7 @@ def test_a_measured_cause_needs_no_experiment() -> None:
     assert kept["ST317"] == finding()
 
 
-def test_where_two_causes_remain_both_are_said() -> None:
+def test_if_two_causes_remain_both_are_shown() -> None:
     found = {"ST305": finding(), "ST323": finding(), "ST326": finding(title="It is linear")}
     first = weighed(found)["ST323"]
     assert "It is linear: that would have the same effect." in first.explanation

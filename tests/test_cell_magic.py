@@ -1,4 +1,4 @@
-"""`%load_ext stall_analyzer` in a real kernel, and what a cell shows of a report."""
+"""`%load_ext stall_analyzer` in a real kernel, and how a cell shows a report."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ nbformat = pytest.importorskip("nbformat")
 pytest.importorskip("ipykernel")
 
 SAMPLES = Path(__file__).resolve().parents[1] / "sample_logs"
-KERNEL_S = 600  # a slow machine imports TensorFlow in minutes
+KERNEL_S = 600  # on a slow machine, importing TensorFlow takes minutes
 
 TRAINING = """
 import numpy as np
@@ -151,7 +151,7 @@ def test_a_report_in_a_cell_is_small_and_needs_nothing_from_elsewhere(name: str)
 
 
 def test_text_takes_the_color_of_the_notebook() -> None:
-    """Else it could not be read on a dark page, or not on a light one."""
+    """Otherwise, it could not be read on a dark page, or on a light one."""
     shown = stall.analyze(SAMPLES / "input_py_function")._repr_html_()
     assert ";color:" not in shown
     assert '"color:' not in shown

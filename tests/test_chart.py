@@ -1,4 +1,4 @@
-"""The lanes of a run: what they show, and that a file holds them as they are."""
+"""The lanes of a run: what they show, and that a file stores them as they are."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_lanes_of_a_training(tmp_path: Path) -> None:
     assert intervals(chart, "pipeline/Root::Map") == [("Map (MapDataset:3)", 10.0, 20.0)]
 
 
-def test_nested_events_lie_below_each_other(tmp_path: Path) -> None:
+def test_nested_events_are_below_each_other(tmp_path: Path) -> None:
     (chart,) = charts_of(report_of(tmp_path, vm=[training()]))
     assert intervals(chart, "thread", row=1)[0][0] == "tf.function-graph_building"
     assert lane(chart, "thread").depth >= 4
@@ -105,7 +105,7 @@ def test_each_line_of_a_device_is_a_lane(tmp_path: Path) -> None:
     assert names == ["sgemm", "MemcpyH2D"]
 
 
-def test_each_host_has_a_chart_of_its_own_and_the_trainer_comes_first(tmp_path: Path) -> None:
+def test_each_host_has_its_own_chart_and_the_trainer_comes_first(tmp_path: Path) -> None:
     idle = host(("server", [event("RunGraph", 0, 1)]))
     charts = charts_of(report_of(tmp_path, a=[idle], b=[training()]))
     assert [chart.host for chart in charts] == ["b", "a"]

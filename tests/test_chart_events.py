@@ -1,4 +1,4 @@
-"""All threads of a trace as lanes, one event of them in full, and a stretch in sums."""
+"""All threads of a trace as lanes, a single event in full, and the sums of a stretch."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_an_event_is_found_however_short_it_is(tmp_path: Path) -> None:
     assert answer["hits"][0]["lane"] == lane(chart, "tf_Compute").id
 
 
-def test_of_a_file_too_large_for_memory_only_longer_events_are_shown() -> None:
+def test_only_longer_events_of_a_file_too_large_for_memory_are_shown() -> None:
     assert shortest_shown_ps(SHOWN_IN_FULL_BYTES - 1) == 0
     assert shortest_shown_ps(4 * SHOWN_IN_FULL_BYTES) == 20 * PS_PER_US
 
 
-def test_threads_are_called_by_their_pool_and_counted() -> None:
+def test_threads_are_named_by_their_pool_and_counted() -> None:
     names = ["tf_Compute/805320", "tf_Compute/-22", "tf_data_iterator/9", "Worker_0"]
     assert readable(names) == ["tf_Compute 1", "tf_Compute 2", "tf_data_iterator", "Worker"]
 
@@ -98,21 +98,21 @@ def test_an_event_tells_its_arguments_and_what_lies_around_and_inside_it(tmp_pat
     assert found["inside"] == [["png", 2, 3 * PS_PER_MS], ["resize", 1, PS_PER_MS]]
 
 
-def test_an_event_tells_what_the_training_went_to_meanwhile(tmp_path: Path) -> None:
+def test_an_event_shows_what_training_spent_that_time_on(tmp_path: Path) -> None:
     chart = chart_of(tmp_path, ("loader", [event("load", 0, 30)]))
     found = event_at(chart, lane(chart, "loader").id, 0, 0, 1)
     assert found is not None
     assert found["causes"] == [["compile.tracing", 30 * PS_PER_MS]]
 
 
-def test_of_several_events_the_longest_is_told(tmp_path: Path) -> None:
+def test_the_longest_of_several_events_is_shown(tmp_path: Path) -> None:
     chart = chart_of(tmp_path, ("loader", [event("short", 1, 2), event("long", 3, 9)]))
     found = event_at(chart, lane(chart, "loader").id, 0, 0, 10 * PS_PER_MS)
     assert found is not None
     assert (found["name"], found["count"]) == ("long", 2)
 
 
-def test_where_no_event_is_there_is_nothing_to_tell(tmp_path: Path) -> None:
+def test_without_an_event_there_is_nothing_to_show(tmp_path: Path) -> None:
     chart = chart_of(tmp_path, ("loader", [event("short", 1, 2)]))
     id = lane(chart, "loader").id
     assert event_at(chart, id, 0, 5 * PS_PER_MS, 6 * PS_PER_MS) is None
@@ -137,14 +137,14 @@ def test_ops_are_summed_by_type_and_without_what_runs_inside_of_them(tmp_path: P
     assert ops_found["pack"] == [1, 3 * PS_PER_MS, 3 * PS_PER_MS]
 
 
-def test_an_event_that_is_cut_by_the_stretch_counts_with_what_lies_in_it(tmp_path: Path) -> None:
+def test_an_event_that_the_stretch_cuts_counts_with_the_part_inside(tmp_path: Path) -> None:
     chart = chart_of(tmp_path, ("loader", [event("load", 0, 80), event("decode", 10, 20)]))
     found = {op: numbers for op, *numbers in sums(chart, 15 * PS_PER_MS, 40 * PS_PER_MS)["ops"]}
     assert found["load"] == [1, 25 * PS_PER_MS, 20 * PS_PER_MS]
     assert found["decode"] == [1, 5 * PS_PER_MS, 5 * PS_PER_MS]
 
 
-def test_flames_are_as_wide_as_what_ran_below_whom(tmp_path: Path) -> None:
+def test_flames_are_as_wide_as_what_ran_below_them(tmp_path: Path) -> None:
     loading = [event("load", 0, 80), event("decode", 10, 20), event("decode", 30, 40)]
     chart = chart_of(tmp_path, ("loader/1", loading), ("loader/2", loading))
     flames = sums(chart, 0, 50 * PS_PER_MS)["flames"]

@@ -1,4 +1,4 @@
-"""`stall-analyze` as its user meets it: what it prints, where, and the code it exits with."""
+"""`stall-analyze` as users see it: what it prints, where, and its exit code."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def test_an_unreadable_path_makes_the_report_partial(world: Any) -> None:
     assert cli.main(["logs", "logs2"]) == PARTIAL
 
 
-def test_our_own_fault_in_one_run_does_not_hide_the_others(world: Any, capsys: Capsys) -> None:
+def test_a_bug_that_one_run_triggers_does_not_hide_the_others(world: Any, capsys: Capsys) -> None:
     world({"broken": ZeroDivisionError("by nothing"), "fine": "healthy"})
     assert cli.main(["logs", "--json"]) == PARTIAL
     output = capsys.readouterr()
@@ -176,7 +176,7 @@ def test_a_wrong_command_line_gets_one_line_and_exits_2(
 
 
 @pytest.mark.parametrize("options", [[], ["--json"]])
-def test_a_reader_that_leaves_early_is_no_error(
+def test_a_reader_that_leaves_early_is_not_an_error(
     world: Any, monkeypatch: pytest.MonkeyPatch, options: list[str]
 ) -> None:
     reader, writer = os.pipe()
@@ -250,7 +250,7 @@ def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cli, "MOST_AT_ONCE", 1000)
 
 
-def test_many_runs_are_summed_up(world: Any, in_this_process: None, capsys: Capsys) -> None:
+def test_many_runs_are_summarized(world: Any, in_this_process: None, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs"]) == OK
     output = capsys.readouterr()
@@ -274,7 +274,7 @@ def test_a_named_run_is_shown_in_full(world: Any, capsys: Capsys) -> None:
     assert "(75%) of the first epoch went to input" in capsys.readouterr().out
 
 
-def test_markdown_sums_up_too(world: Any, in_this_process: None, capsys: Capsys) -> None:
+def test_markdown_has_a_summary_too(world: Any, in_this_process: None, capsys: Capsys) -> None:
     world(many(30))
     assert cli.main(["logs", "--markdown"]) == OK
     assert "### costliest findings" in capsys.readouterr().out
@@ -352,7 +352,7 @@ def test_a_run_worse_than_the_baseline_fails_the_build(
         ("--deadline", "soon"), ("--tolerance", "a bit"), ("--tolerance", "20%"),
     ],
 )  # fmt: skip
-def test_an_option_without_sense_is_refused_before_the_work(
+def test_an_option_that_makes_no_sense_is_refused_before_the_work(
     world: Any, option: tuple[str, str]
 ) -> None:
     world({"a": AssertionError("analyzed in vain")})
@@ -363,9 +363,9 @@ def test_an_option_without_sense_is_refused_before_the_work(
     assert code == USAGE
 
 
-def test_nothing_new_is_no_error(world: Any, capsys: Capsys) -> None:
+def test_nothing_new_is_not_an_error(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy"})
-    assert cli.main(["logs", "--since", "2020-01-01"]) == OK  # nobody knows when it changed
+    assert cli.main(["logs", "--since", "2020-01-01"]) == OK  # it is not known when it changed
     assert "Healthy" in capsys.readouterr().out
 
 

@@ -35,11 +35,11 @@ def test_replicas_of_one_host_come_when_the_last_of_them_does(tmp_path: Path) ->
     assert milliseconds(found) == [(4, 10), (21, 30)]
 
 
-def test_the_rounds_of_a_loop_in_a_graph_are_meetings_of_their_own(tmp_path: Path) -> None:
+def test_the_rounds_of_a_loop_in_a_graph_are_separate_meetings(tmp_path: Path) -> None:
     whole = read(tmp_path, [met(0, 10, 1), met(20, 30, 1), met(40, 50, 1)])
     assert [list(key) for key in whole.key] == [[1, 1, 0, 3], [1, 1, 1, 3], [1, 1, 2, 3]]
     assert len(meeting_table([whole, whole]).arrived_ps) == 3
-    # Whose rounds are which cannot be said where one trace shows only a part of the loop.
+    # If one trace shows only a part of the loop, rounds cannot be matched.
     part = read(tmp_path, [met(0, 10, 1), met(20, 30, 1)])
     assert len(meeting_table([whole, part]).arrived_ps) == 0
 

@@ -1,4 +1,4 @@
-"""What is asked of columns is answered as numpy does."""
+"""Functions on columns give the same answers as numpy."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def test_a_median_is_that_of_numpy(values: list[float]) -> None:
 
 
 @pytest.mark.parametrize("values", [[], [1.0, np.nan, 2.0]])
-def test_of_nothing_and_of_what_is_no_number_there_is_no_median(values: list[float]) -> None:
+def test_there_is_no_median_of_nothing_or_of_nan(values: list[float]) -> None:
     assert math.isnan(median(values))
 
 

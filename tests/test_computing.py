@@ -45,7 +45,7 @@ def test_a_healthy_run_says_what_it_computes_costliest_first() -> None:
     assert computing["layers"][0]["name"].startswith("sequential_1/dense_1")
 
 
-def test_of_large_products_neither_batches_nor_xla_would_save_much() -> None:
+def test_with_large_products_neither_batches_nor_xla_would_save_much() -> None:
     computing = sample("healthy")["computing"]
     assert computing is not None
     steps = {step["topic"]: step for step in computing["next_steps"]}
@@ -71,14 +71,14 @@ def precision(parts: ModelParts, native: bool | None, policy: str = "float32") -
 
 
 @pytest.mark.parametrize("native", [True, False, None])
-def test_precision_helps_where_the_cores_multiply_it_themselves(native: bool | None) -> None:
+def test_precision_helps_if_the_cores_support_it(native: bool | None) -> None:
     step = precision(PARTS, native)
     assert step is not None
     assert step.helps is native
     assert "80% of the ops' time" in step.text
 
 
-def test_precision_saves_little_where_products_take_little() -> None:
+def test_precision_saves_little_if_products_take_little() -> None:
     step = precision(ModelParts((), (ModelPart("Relu", 100, 1),), 100, 0), True)
     assert step is not None and step.helps is False
 

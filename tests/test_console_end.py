@@ -1,4 +1,4 @@
-"""What a console beside the logs makes of a verdict, and when it is not believed."""
+"""How a console next to the logs changes a verdict, and when it is not believed."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ MODEL = '{"class_name": "Sequential", "config": {"layers": []}}'
 
 
 def log_run(folder: Path, *more: bytes) -> None:
-    """A run that began to train; what else was logged of it comes after."""
+    """A run that began to train; what else it logged comes after."""
     folder.mkdir(parents=True, exist_ok=True)
     begin = framed(file_version()) + record(model(MODEL), at_s=START_S + 1)
     (folder / file_name()).write_bytes(begin + b"".join(more))
@@ -47,7 +47,7 @@ def analyzed(folder: Path, text: str, *more: bytes, at_s: float = START_S + 100)
 
 
 def epochs(count: int) -> bytes:
-    """The ends of so many epochs."""
+    """The ends of that many epochs."""
     return b"".join(
         record(scalar("epoch_loss", 0.5), at_s=START_S + 10 * (i + 1), step=i) for i in range(count)
     )
@@ -92,13 +92,13 @@ def test_any_other_error_is_named_with_its_place(tmp_path: Path) -> None:
     assert "'data.csv' at train.py:5 (job.out:1)" in verdict.sentence
 
 
-def test_who_is_interrupted_by_hand_did_not_fail(tmp_path: Path) -> None:
+def test_a_run_that_was_interrupted_by_hand_did_not_fail(tmp_path: Path) -> None:
     interrupted = "\n".join([*said.PLAIN_ERROR.splitlines()[:-1], "KeyboardInterrupt", ""])
     sentence = analyzed(tmp_path, interrupted).verdict.sentence
     assert "it was interrupted (KeyboardInterrupt) at train.py:5 (job.out:1)" in sentence
 
 
-def test_behind_a_url_it_is_the_same(tmp_path: Path) -> None:
+def test_it_is_the_same_at_a_url(tmp_path: Path) -> None:
     log_run(tmp_path)
     store = fsspec.filesystem("memory")
     store.pipe_file(f"/dead/run/{file_name()}", (tmp_path / file_name()).read_bytes())
@@ -117,7 +117,7 @@ def test_a_run_that_finished_an_epoch_is_judged_by_it_and_the_end_is_a_finding(
     assert "ST511" in ids(analysis)
 
 
-def test_an_error_after_which_the_training_went_on_is_a_note(tmp_path: Path) -> None:
+def test_an_error_after_which_training_continued_is_a_note(tmp_path: Path) -> None:
     analysis = analyzed(tmp_path, said.PLAIN_ERROR + said.KERAS_QUIET)
     assert analysis.verdict.status != "dead"
     (finding,) = (f for f in analysis.findings if f.id == "ST511")
@@ -132,13 +132,15 @@ def test_a_console_that_ends_before_the_run_does_not_tell_its_end(
     assert analyzed(tmp_path, said.PLAIN_ERROR, later, at_s=at_s).verdict.status != "dead"
 
 
-def test_a_console_that_begins_after_the_run_is_anothers(tmp_path: Path) -> None:
+def test_a_console_that_begins_after_the_run_belongs_to_another(tmp_path: Path) -> None:
     later = said.OUT_OF_MEMORY.replace("1700000060", str(int(START_S) + 2 * DAY_S))
     analysis = analyzed(tmp_path, later, at_s=START_S + 2 * DAY_S + 5)
     assert analysis.verdict.status != "dead"
 
 
-def test_a_console_above_the_run_counts_only_if_tensorflow_speaks_in_it(tmp_path: Path) -> None:
+def test_a_console_above_the_run_counts_only_if_it_has_lines_from_tensorflow(
+    tmp_path: Path,
+) -> None:
     log_run(tmp_path / "logs")
     write_console(tmp_path / "server.log", said.PLAIN_ERROR)
     assert analyze(tmp_path / "logs").verdict.status != "dead"

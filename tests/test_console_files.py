@@ -1,4 +1,4 @@
-"""Which files beside the logs are taken for the console of which run."""
+"""Which files next to the logs count as the console of which run."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def consoles(runs: Iterable[Run]) -> dict[str, list[str]]:
     return {run.name: [Path(c.path).name for c in run.consoles] for run in runs}
 
 
-def test_a_console_in_the_folder_of_a_run_is_that_runs(tmp_path: Path) -> None:
+def test_a_console_in_the_folder_of_a_run_belongs_to_that_run(tmp_path: Path) -> None:
     root = lay_out(
         tmp_path, f"a/train/{file_name()}", "a/job.out", "a/job.err", "a/notes.txt",
         f"b/{file_name()}", "b/nohup.out",
@@ -47,7 +47,7 @@ def test_a_console_above_is_that_of_the_only_run_below_it(tmp_path: Path) -> Non
     }  # fmt: skip
 
 
-def test_of_several_runs_a_console_above_is_that_of_the_one_it_names(tmp_path: Path) -> None:
+def test_a_console_above_several_runs_belongs_to_the_one_it_names(tmp_path: Path) -> None:
     root = lay_out(
         tmp_path, f"resnet/{file_name()}", f"resnet2/{file_name()}", "train-resnet.log"
     )  # fmt: skip
@@ -70,7 +70,7 @@ def test_files_in_large_numbers_belong_to_no_single_run(tmp_path: Path) -> None:
     assert consoles(discover([str(tmp_path / "logs")]).runs) == {".": []}
 
 
-def test_event_files_pipes_and_empty_files_are_no_consoles(tmp_path: Path) -> None:
+def test_event_files_pipes_and_empty_files_are_not_consoles(tmp_path: Path) -> None:
     root = lay_out(tmp_path, f"{file_name()}.out")
     os.mkfifo(tmp_path / "pipe.log")
     (tmp_path / "empty.log").write_bytes(b"")
@@ -85,7 +85,7 @@ def test_each_attempt_has_the_console_that_was_written_in_its_time(tmp_path: Pat
     assert [[Path(c.path).name for c in run.consoles] for run in runs] == [["1.out"], ["2.out"]]
 
 
-def test_behind_a_url_consoles_are_found_as_on_a_disk() -> None:
+def test_consoles_are_found_at_a_url_as_on_a_disk() -> None:
     store = fsspec.filesystem("memory")
     for name in (f"logs/run/{file_name()}", "logs/run/job.err", "job.out"):
         store.pipe_file(f"/consoles/{name}", b"x")
@@ -112,7 +112,7 @@ def test_a_console_that_is_named_is_that_of_the_only_run(tmp_path: Path) -> None
     assert [(c.path, c.is_named) for c in run.consoles] == [(f"{root}/far/console.txt", True)]
 
 
-def test_of_several_runs_a_named_console_is_that_of_the_one_beside_it(tmp_path: Path) -> None:
+def test_a_named_console_belongs_to_the_run_next_to_it(tmp_path: Path) -> None:
     root = lay_out(tmp_path, f"a/{file_name()}", f"b/{file_name()}", "b/console.txt")
     runs = with_named_console(discover([root]).runs, f"{root}/b/console.txt")
     assert consoles(runs) == {"a": [], "b": ["console.txt"]}

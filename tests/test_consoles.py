@@ -37,7 +37,7 @@ def error_in(folder: Path, text: str) -> PythonError:
 # ---------------------------------------------------------------- errors
 
 
-def test_of_an_error_of_tensorflow_the_line_that_matters_is_kept(tmp_path: Path) -> None:
+def test_the_line_that_matters_of_a_tensorflow_error_is_kept(tmp_path: Path) -> None:
     error = error_in(tmp_path, said.OUT_OF_MEMORY)
     assert error.text == (
         "ResourceExhaustedError: OOM when allocating tensor with shape[256,512] and type float on "
@@ -54,7 +54,7 @@ def test_a_traceback_that_an_error_quotes_is_part_of_it(tmp_path: Path) -> None:
     assert error.line.number == 1
 
 
-def test_of_several_tracebacks_the_last_one_counts(tmp_path: Path) -> None:
+def test_the_last_of_several_tracebacks_counts(tmp_path: Path) -> None:
     chained = "\nDuring handling of the above exception, another exception occurred:\n\n"
     error = error_in(tmp_path, said.OUT_OF_MEMORY + chained + said.PLAIN_ERROR)
     assert error.kind == "FileNotFoundError"
@@ -62,7 +62,7 @@ def test_of_several_tracebacks_the_last_one_counts(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("prefix", ["0: ", "[1,0]<stderr>:", "2026-11-17T05:17:2{}Z "])
-def test_what_a_launcher_puts_before_each_line_is_no_part_of_the_error(
+def test_what_a_launcher_puts_before_each_line_is_not_part_of_the_error(
     tmp_path: Path, prefix: str
 ) -> None:
     lines = said.PLAIN_ERROR.splitlines()
@@ -84,7 +84,7 @@ def test_a_traceback_may_follow_a_progress_bar_on_its_line(tmp_path: Path) -> No
         ("Exception ignored in: <function Pool.__del__ at 0x7f>\n", ""),
     ],
 )
-def test_an_error_after_which_the_job_goes_on_is_not_its_last_word(
+def test_an_error_after_which_the_job_continues_is_not_its_end(
     tmp_path: Path, before: str, after: str
 ) -> None:
     assert not error_in(tmp_path, before + said.PLAIN_ERROR + after).is_last
@@ -187,7 +187,7 @@ def test_the_times_of_its_lines_say_how_long_a_shuffle_buffer_took_to_fill(tmp_p
     assert fill.seconds == pytest.approx(32.0)
 
 
-def test_a_buffer_that_was_never_full_is_told_as_far_as_it_came(tmp_path: Path) -> None:
+def test_a_buffer_that_was_never_full_is_reported_as_far_as_it_got(tmp_path: Path) -> None:
     fill = console(tmp_path, said.SHUFFLE_OF_2_9).fill
     assert fill is not None
     assert (fill.elements, fill.size, fill.is_filled) == (1000, 9000, False)
@@ -215,7 +215,7 @@ def test_keras_progress_says_how_far_a_training_came(
 # ---------------------------------------------------------------- files
 
 
-def test_of_a_long_console_the_beginning_and_the_end_are_read(
+def test_the_beginning_and_the_end_of_a_long_console_are_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(console_text, "HEAD_BYTES", 1000)
@@ -233,7 +233,7 @@ def test_a_console_may_be_in_any_encoding(tmp_path: Path, encoding: str) -> None
     assert log.error.kind == "FileNotFoundError"
 
 
-def test_a_file_that_is_no_text_is_no_console(tmp_path: Path) -> None:
+def test_a_file_that_is_not_text_is_not_a_console(tmp_path: Path) -> None:
     path = tmp_path / "model.out"
     path.write_bytes(b"\x89HDF\0\0" + said.PLAIN_ERROR.encode())
     assert read_consoles(run_with(path), []) == ()

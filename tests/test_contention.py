@@ -1,4 +1,4 @@
-"""What input takes from the steps, measured against those beside which it did nothing."""
+"""What input takes from the steps, compared with steps during which it did nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ STEPS = 200
 
 
 def steps(really_lost: float, estimate: float, turn: int = 10) -> tuple[Float64s, Float64s]:
-    """Steps of 20 ms; in every other turn input takes something from them."""
+    """Steps of 20 ms; in every other turn, input takes something from them."""
     busy = (np.arange(STEPS) // turn) % 2 == 1
     return np.where(busy, 20 + really_lost, 20.0) * MS, np.where(busy, estimate, 0.0) * MS
 
@@ -60,7 +60,7 @@ NEVER = (np.empty(0, np.int64), np.empty(0, np.int64))
 def own_work(
     start_us: int, back_us: list[int], python_us: list[int] | None = None
 ) -> tuple[Tiling, Int64s]:
-    """Steps that start a graph, compute 1 ms, take its results back and run Python; where each
+    """Steps that start a graph, compute for 1 ms, take its results back and run Python; where each
     step begins."""
     pieces = zip(back_us, python_us or [300] * len(back_us), strict=True)
     lengths = [length for back, python in pieces for length in (start_us, 1000, back, python)]
@@ -73,7 +73,7 @@ def always(tiling: Tiling) -> tuple[Int64s, Int64s]:
     return tiling.bounds[:1], tiling.bounds[-1:]
 
 
-def test_pieces_that_take_much_longer_beside_native_input_were_interrupted() -> None:
+def test_pieces_that_take_much_longer_next_to_native_input_were_interrupted() -> None:
     back = [100] * 30 + [1100] * 10
     tiling, begins = own_work(300, back)
     lost = interruptions(tiling, begins, native=always(tiling), python=NEVER).lost
@@ -92,7 +92,7 @@ def test_pieces_that_scatter_as_those_of_calm_runs_do_lost_nothing() -> None:
 
 
 def test_a_thread_that_waits_for_the_interpreter_after_each_graph_is_locked_out() -> None:
-    """No step gets its results back quickly: starting the graph tells how quick it could be."""
+    """No step gets its results back quickly: starting the graph shows how quick it could be."""
     tiling, begins = own_work(300, [5000] * 40)
     found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
     assert found.python_is_awake
@@ -100,7 +100,7 @@ def test_a_thread_that_waits_for_the_interpreter_after_each_graph_is_locked_out(
 
 
 def test_however_long_the_interpreter_is_held_after_a_graph_it_is_waited_for() -> None:
-    """A full collection of garbage in the pipeline's Python takes more than a slice."""
+    """A full garbage collection in the pipeline's Python takes more than a slice."""
     tiling, begins = own_work(300, [5000] * 36 + [180_000] * 4)
     found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
     assert found.python_is_awake
@@ -109,7 +109,7 @@ def test_however_long_the_interpreter_is_held_after_a_graph_it_is_waited_for() -
 
 
 def test_python_may_wait_for_the_interpreter_for_several_slices_in_most_steps() -> None:
-    """It asks for it more than once, and several functions of the pipeline are before it."""
+    """It asks for the interpreter more than once, and several pipeline functions get it first."""
     tiling, begins = own_work(300, [300] * 40, [300] * 6 + [25_000] * 34)
     found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
     assert found.python_is_awake
@@ -131,7 +131,7 @@ def test_python_functions_that_sleep_take_nothing() -> None:
 
 
 def test_long_python_of_the_training_thread_stays_its_own_but_for_a_slice() -> None:
-    """A callback that works in every tenth step is no interruption by input."""
+    """A callback that works in every tenth step is not an interruption by input."""
     tiling, begins = own_work(300, [100] * 36 + [200_000] * 4)
     lost = interruptions(tiling, begins, native=always(tiling), python=NEVER).lost
     assert lost.sum() <= 4 * 1.1 * SLICE_PS
@@ -160,8 +160,8 @@ LOST_SHARE = 0.4
 
 
 def beside_calls(taken: float, longest_ms: float) -> bool:
-    """Steps that compute 10 ms beside calls of 2 ms up to the longest, which take a part of that
-    time from them."""
+    """Steps that compute for 10 ms during calls of 2 ms up to the longest, which take a part of
+    that time from them."""
     calls = np.linspace(2.0, longest_ms, 50)[np.random.default_rng(1).permutation(50)]
     noise = np.random.default_rng(2).normal(0, 0.5, 50)
     lengths = np.stack([10 + taken * calls + noise, np.ones(50)], axis=1) * MS

@@ -1,4 +1,5 @@
-"""No page contradicts itself: each rule on a page made up to break it, and all on real ones."""
+"""No page contradicts itself: tests each rule on a page made up to break it, and all on real
+ones."""
 
 from __future__ import annotations
 
@@ -301,12 +302,12 @@ def test_a_page_that_breaks_a_rule_is_caught(rule: str) -> None:
     assert expected in contradictions(made())
 
 
-def test_who_is_told_what_stays_may_be_told_that_the_rest_passes() -> None:
+def test_a_reader_who_is_told_what_stays_may_be_told_that_the_rest_passes() -> None:
     stays = "Slow once: tracing. But input takes 5.00 s in every epoch."
     assert contradictions(page(verdict=said("slow_once", stays))) == []
 
 
-def test_a_validation_comes_in_every_epoch_though_it_is_seen_once() -> None:
+def test_a_validation_comes_in_every_epoch_although_it_is_seen_once() -> None:
     once = finding(name="validation_in_epoch", evidence=[{}])
     assert contradictions(page(findings=[once])) == []
 

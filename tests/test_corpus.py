@@ -1,4 +1,4 @@
-"""Public logs of other people: every run gets an answer, and the known ones the right one."""
+"""Public logs of other people: every run gets an answer, and known ones get the right one."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_both_hosts_of_a_session_are_there_and_agree() -> None:
     first, second = run["host_ledgers"]
     assert first["buckets_ps"] == second["buckets_ps"]
     assert run["steps"][0]["source"] == "device"
-    # Its ops are of replica 4 and replica 6: the other GPUs had work that was not recorded.
+    # Its ops belong to replicas 4 and 6: the other GPUs had work that was not recorded.
     assert "A device computed for 4% of it" in run["verdict"]["sentence"]
     assert "at least 7 replicas: not all of them were recorded" in run["evidence"]["device"]
     assert not [finding for finding in run["findings"] if finding["id"] == "ST503"]
@@ -55,7 +55,7 @@ def test_a_damaged_trace_is_unreadable_and_says_why() -> None:
     assert run["verdict"]["status"] == "unknown"
 
 
-def test_the_profilers_own_cost_is_no_stall() -> None:
+def test_the_profilers_own_cost_is_not_a_stall() -> None:
     legacy = next(run for run in runs("L05") if run["run"].endswith("jax_conv_minimal_legacy"))
     assert legacy["buckets_ps"]["profiler"] > 0.95 * legacy["window"]["duration_ps"]
     assert legacy["verdict"]["primary"] == "unknown"

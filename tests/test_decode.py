@@ -1,4 +1,4 @@
-"""What read_trace promises, on traces small enough to check by hand. Both decoders must keep it."""
+"""What read_trace promises, on traces small enough to check by hand. It holds for both decoders."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def read(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def rows(trace: Trace) -> list[tuple[str, int, int, int]]:
-    """Name, start and duration in ns, parent."""
+    """The name, the start and duration in ns, and the parent of each row."""
     events = trace.events
     return [
         (trace.names[name], start // PS_PER_NS, duration // PS_PER_NS, parent)
@@ -150,8 +150,8 @@ def test_executor_events_of_one_run_that_follow_closely_share_a_row(read: Read) 
     assert rows(trace) == [
         (name, 0, 2_100, -1),  # two runs of 7, with a pause of 2 µs
         (name, 2_200, 100, -1),  # another run
-        (name, 9_000, 100, -1),  # the same, too long after
-        (name, 9_200, 100, -1),  # nobody knows whose
+        (name, 9_000, 100, -1),  # the same run, but too long after
+        (name, 9_200, 100, -1),  # it is not known whose
     ]
     assert stat(trace, "id") == {0: 7, 1: 8, 2: 8}
     bits = vocabulary.BIT_OP | vocabulary.BIT_IS_FINITE
@@ -159,7 +159,7 @@ def test_executor_events_of_one_run_that_follow_closely_share_a_row(read: Read) 
     assert trace.totals.count[trace.names.index(name)] == 5
 
 
-def test_the_pool_listener_never_existed(read: Read) -> None:
+def test_the_pool_listener_is_left_out(read: Read) -> None:
     trace = read(host_space(Line("python", [
         Event("ThreadpoolListener::Record", 0, 0), Event("EagerExecute", 0, 100),
     ])))  # fmt: skip
@@ -223,7 +223,7 @@ def test_a_stat_of_mixed_kinds_becomes_text(read: Read) -> None:
     assert stat(trace, "id") == {0: "5", 1: "five", 2: "0.5"}
 
 
-def test_of_a_stat_written_twice_the_last_counts(read: Read) -> None:
+def test_the_last_value_of_a_stat_counts(read: Read) -> None:
     plane = Plane("/host:CPU")
     event = plane.event(Event("EagerExecute", 0, 9, {"id": 5}))
     twice = event + block(4, number(1, 0) + varint(4 << 3) + varint(6))
@@ -336,7 +336,7 @@ def test_a_damaged_event_costs_only_itself(read: Read) -> None:
     assert "1 damaged events were left out; 4 were read" in warnings(trace)
 
 
-def test_after_a_damaged_line_reading_goes_on_with_the_next(read: Read) -> None:
+def test_after_a_damaged_line_reading_continues_with_the_next(read: Read) -> None:
     plane = Plane("/host:CPU")
     event = block(4, plane.event(Event("EagerExecute", 10, 5)))
     broken, whole = event * 3 + b"\x07", event * 2
@@ -354,7 +354,7 @@ def test_after_a_damaged_line_reading_goes_on_with_the_next(read: Read) -> None:
         (long_line().decode("utf-8", "replace").encode(), "is damaged"),
     ],
 )
-def test_what_is_no_trace_is_refused(read: Read, data: bytes, message: str) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(read: Read, data: bytes, message: str) -> None:
     with pytest.raises(UnreadableFile, match=message):
         read(data)
 
@@ -386,7 +386,7 @@ def test_the_slow_decoder_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("STALL_PURE_PYTHON", "1")
     path = tmp_path / "vm.xplane.pb"
     path.write_bytes(host_space(Line("python", [Event("EagerExecute", 0, 1)])))
-    for _ in range(2):  # a note that only the first run bears would depend on who read it
+    for _ in range(2):  # a note only on the first run would depend on which run is read first
         (note,) = decode.read_trace(host_file(path)).notes
         assert note.level == "info"
         assert "C compiler" in note.text

@@ -51,7 +51,7 @@ spaces = st.lists(planes, min_size=1, max_size=3).map(
 
 
 def plain(trace: Trace) -> dict[str, object]:
-    """A trace as something that == can compare."""
+    """A trace in a form that == can compare."""
     return {
         "planes": repr(trace.planes),  # repr: a NaN equals itself
         "lines": trace.lines,
@@ -119,7 +119,7 @@ def test_equal_on_damaged_and_cut_traces(data: bytes, draw: st.DataObject) -> No
 
 
 def real_traces() -> Iterator[Path]:
-    """Small enough for the slow decoder, old and new."""
+    """Old and new traces that are small enough for the slow decoder."""
     for case in ("L04", "L05", "L14", "L15", "L17"):
         yield from sorted(CORPUS.glob(f"{case}-*/**/*.xplane.pb"))[:2]
 
@@ -162,9 +162,7 @@ def test_lines_read_by_several_threads_are_those_that_one_reads(data: bytes) -> 
         )
 
 
-def test_whoever_gives_up_waiting_stops_the_threads(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_giving_up_stops_the_threads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "host.xplane.pb"
     path.write_bytes(host_space(*(Line("python", [Event("a", 0, 1)]) for _ in range(50))))
     monkeypatch.setattr(plane_reader, "PIECE_BYTES", 1)

@@ -59,12 +59,12 @@ def test_the_long_name_is_the_name(tmp_path: Path) -> None:
     assert read(tmp_path, data).names == ("dense/MatMul:MatMul",)
 
 
-def test_the_number_of_a_step_is_no_part_of_its_name(tmp_path: Path) -> None:
+def test_the_number_of_a_step_is_not_part_of_its_name(tmp_path: Path) -> None:
     step = event("train 7", 0, 2000, group_id="7", step_name="train 7")
     assert read(tmp_path, document(step)).names == ("train",)
 
 
-def test_a_cut_file_gives_what_stands_before_the_cut(tmp_path: Path) -> None:
+def test_a_cut_file_gives_what_is_before_the_cut(tmp_path: Path) -> None:
     whole = document(*(event("EagerExecute", 10 * i, 5) for i in range(1000)))
     for data in (whole[: len(whole) // 2], gzip.compress(whole)[:-500]):
         trace = read(tmp_path, data)
@@ -90,7 +90,7 @@ def test_one_impossible_time_costs_its_own_event_only(tmp_path: Path, time: obje
 
 
 @pytest.mark.parametrize("args", [5, "text", [1], "\ud800", 1e308])
-def test_arguments_that_are_none_cost_nothing(tmp_path: Path, args: object) -> None:
+def test_invalid_arguments_do_no_harm(tmp_path: Path, args: object) -> None:
     odd: dict[str, object] = {**event("EagerExecute", 0, 5), "args": args}
     assert len(read(tmp_path, document(odd)).events) == 1
 
@@ -100,7 +100,7 @@ def test_half_a_character_in_a_name_can_be_written_again(tmp_path: Path) -> None
     assert name.encode() == b"a?"
 
 
-def test_what_is_nested_without_end_ends_the_reading(tmp_path: Path) -> None:
+def test_endless_nesting_ends_the_reading(tmp_path: Path) -> None:
     head = document(event("EagerExecute", 0, 5)).removesuffix(b", {}]}")
     trace = read(tmp_path, head + b", " + b"[" * 100_000)
     assert len(trace.events) == 1
@@ -110,7 +110,7 @@ def test_what_is_nested_without_end_ends_the_reading(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "data", [b'{"traceE', b"[]", gzip.compress(b"{}"), gzip.compress(document())[:12]]
 )
-def test_what_is_no_trace_is_refused(tmp_path: Path, data: bytes) -> None:
+def test_a_file_that_is_not_a_trace_is_refused(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(UnreadableFile, match="is not a Chrome trace"):
         read(tmp_path, data)
 

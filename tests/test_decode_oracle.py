@@ -1,4 +1,4 @@
-"""The decoder against the protobuf library, on real traces: nothing lost, nothing invented."""
+"""Compares the decoder with the protobuf library on real traces: nothing is lost or invented."""
 
 from __future__ import annotations
 

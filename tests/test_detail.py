@@ -1,4 +1,4 @@
-"""Levels of detail: few items whatever the number of intervals, and none of them lies."""
+"""Levels of detail: few items, however many intervals there are, and none that is wrong."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def test_nothing_is_shorter_than_half_a_pixel_unless_alone(
 
 
 @given(gaps_and_lengths, pixel_sizes)
-def test_who_is_alone_keeps_its_exact_place(parts: list[tuple[int, int]], pixel: int) -> None:
+def test_a_single_interval_keeps_its_exact_place(parts: list[tuple[int, int]], pixel: int) -> None:
     start, end = row_of(parts)
     items = shown(start, end, pixel)
     alone = items.size == 1
@@ -164,9 +164,7 @@ def points(values: list[float]) -> tuple[Int64s, Float64s]:
     st.lists(st.floats(-5, 5) | st.just(float("nan")) | st.just(float("inf")), max_size=200),
     pixel_sizes,
 )
-def test_a_thinned_curve_keeps_extremes_and_what_is_no_number(
-    values: list[float], pixel: int
-) -> None:
+def test_a_thinned_curve_keeps_extremes_and_nan(values: list[float], pixel: int) -> None:
     at, value = points(values)
     chosen = thinned(at, value, 0, len(values), pixel)
     assert (np.diff(chosen) > 0).all()

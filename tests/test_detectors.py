@@ -1,4 +1,4 @@
-"""What every detector owes: one suite for all of them."""
+"""What every detector must do: one suite for all of them."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_manual_page_has_all_headings_in_order(page: Page) -> None:
 
 
 @pytest.mark.parametrize("events", [None, EventLog({}, {}, None, None, None, None, 0)])
-def test_all_are_silent_on_a_run_of_which_nothing_is_known(events: EventLog | None) -> None:
+def test_all_are_silent_on_a_run_about_which_nothing_is_known(events: EventLog | None) -> None:
     assert found_in(signals_for(align([], events))) == []
 
 
@@ -75,7 +75,7 @@ def signals_of_sample(name: str) -> Signals:
     return signals_for(analyze(run).timeline)
 
 
-def test_the_healthy_sample_is_worth_notes_at_most() -> None:
+def test_the_healthy_sample_gets_notes_at_most() -> None:
     assert {finding.severity for finding in found_in(signals_of_sample("healthy"))} <= {"note"}
 
 

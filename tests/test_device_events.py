@@ -1,4 +1,4 @@
-"""What a device did, by the names of its profiler: CUPTI, roctracer, rocprofiler, a TPU's XLA."""
+"""What a device did, by its profiler's names: CUPTI, roctracer, rocprofiler, a TPU's XLA."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ ALL_REDUCE = "%all-reduce.2 = (f32[8]{0:T(256)}, u32[]) all-reduce(%a, %b), repl
         ("__amd_rocclr_copyBuffer.kd", "on_device"),  # a kernel that copies
         ("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)", "collective"),
         (ALL_REDUCE, "collective"),
-        ("all-gather-done.3", "collective"),  # as older TPU traces name it
+        ("all-gather-done.3", "collective"),  # its name in older TPU traces
         ("infeed.1", "infeed"),
         ("%copy-done.4 = f32[5,2]{1,0:T(8,128)} copy-done((f32[5,2], u32[]) %c)", "on_device"),
         ("%fusion.3 = f32[8] fusion(%copy-done.4)", "kernel"),
@@ -56,7 +56,7 @@ def test_kernels_and_copies_are_counted_by_direction_and_bytes(tmp_path: Path) -
         tmp_path,
         ("Stream #13(Compute)", [event("sgemm", 10, 20), event("sgemm", 30, 40)]),
         ("Stream #14(MemcpyH2D)", [event("MemcpyH2D", 15, 25, memcpy_details=details)]),
-        ("XLA Ops", [event("fusion.1", 10, 40)]),  # made from the streams: no work of its own
+        ("XLA Ops", [event("fusion.1", 10, 40)]),  # derived from the streams: not separate work
     )
     assert found.busy_ps == 25 * PS_PER_MS
     assert found.computing_ps == 20 * PS_PER_MS
@@ -65,7 +65,7 @@ def test_kernels_and_copies_are_counted_by_direction_and_bytes(tmp_path: Path) -
     assert (copies.count, copies.moved_bytes, copies.pageable_ps) == (1, 4096, 10 * PS_PER_MS)
 
 
-def test_a_loop_of_a_tpu_is_no_work_beside_its_body(tmp_path: Path) -> None:
+def test_a_loop_of_a_tpu_is_no_work_besides_its_body(tmp_path: Path) -> None:
     ops = [event("while.1", 0, 100), event("fusion.1", 0, 30), event("infeed.1", 30, 100)]
     found = activity(tmp_path, ("XLA Ops", ops), plane="TPU:0")
     assert (found.ops["while.1"].count, found.ops["while.1"].ps) == (1, 0)

@@ -134,7 +134,7 @@ def test_local_paths_do_not_import_fsspec(tmp_path: Path) -> None:
 # ---------------------------------------------------------------- nothing, and bad things
 
 
-def test_nothing_found_says_what_was_looked_for_and_the_way_on(tmp_path: Path) -> None:
+def test_nothing_found_says_what_was_looked_for_and_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(NothingFound) as caught:
         discover([str(tmp_path), str(tmp_path / "absent")])
     message = str(caught.value)
@@ -143,7 +143,7 @@ def test_nothing_found_says_what_was_looked_for_and_the_way_on(tmp_path: Path) -
     assert message.splitlines()[1:] == [HOW_TO_GO_ON]
 
 
-def test_a_misspelled_path_is_told_what_it_may_have_meant(tmp_path: Path) -> None:
+def test_a_misspelled_path_gets_a_suggestion(tmp_path: Path) -> None:
     (tmp_path / "experiments").mkdir()
     with pytest.raises(NothingFound, match=r"did you mean .*/experiments\?"):
         discover([str(tmp_path / "expriments" / "run1")])
@@ -229,7 +229,7 @@ def test_an_empty_trace_gives_way_to_the_old_one_and_is_noted(tmp_path: Path) ->
     assert "A trace file is empty." in texts([run])
 
 
-def test_an_empty_event_file_still_tells_that_a_process_began(tmp_path: Path) -> None:
+def test_an_empty_event_file_still_shows_that_a_process_began(tmp_path: Path) -> None:
     (tmp_path / file_name()).touch()
     (run,) = discover([str(tmp_path)]).runs
     assert [file.size for file in run.event_files] == [0]
@@ -268,10 +268,10 @@ def test_a_folder_that_may_not_be_read_is_noted(
     assert "permission denied" in discovery.notes[0].text
 
 
-# ---------------------------------------------------------------- one after the other
+# ---------------------------------------------------------------- one after another
 
 
-def test_a_run_is_told_before_the_next_is_looked_for(
+def test_a_run_is_returned_before_the_next_is_looked_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     root = lay_out(tmp_path, f"a/train/{file_name()}", f"b/{file_name()}", f"c/d/{file_name()}")
@@ -335,5 +335,5 @@ def test_public_keras_runs_have_one_session_below_train(case: str, runs: int) ->
         assert [host.format for host in session.hosts] == ["xplane"]
 
 
-def test_an_evaluation_folder_is_a_run_of_its_own() -> None:
+def test_an_evaluation_folder_is_a_separate_run() -> None:
     assert names(discover([corpus.case("L22")]).runs) == ["testdata", "testdata/eval"]

@@ -1,8 +1,8 @@
-"""The documentation: every command in it works, and what it shows is what is printed.
+"""The documentation: every command in it works, and the outputs it shows are real.
 
-Commands of `stall-analyze` are run on logs that lie where the pages say. Those that need a cluster,
-an object store, a hanging process or minutes of training have tests of their own; of these, only
-the options are checked.
+Commands of `stall-analyze` are run on logs that are where the pages say. Those that need a cluster,
+an object store, a hanging process or minutes of training have their own tests; here, only their
+options are checked.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ BLOCK = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\(([^)#\s]+)(?:#[^)\s]*)?\)")
 OF_OTHERS = ("s3://", "--scheduler")
 SLOW = ("attach", "check", "try", "watch")
-# What a report may answer: done, over a limit, worse than the baseline.
+# Exit codes that a report may have: done, over a limit, worse than the baseline.
 GOOD_CODES = (0, 5, 6)
 
 
@@ -51,7 +51,7 @@ def blocks(*kinds: str) -> list[Any]:
 
 
 def commands(program: str) -> list[Any]:
-    """Each call of a program, without what it is piped into and without comments."""
+    """Each call of a program, without pipes and comments."""
     arguments = r"((?:\\\n|'[^'\n]*'|[^\n|>#'&])*)"
     call = re.compile(rf"(?:^|[;'&|] *){re.escape(program)} {arguments}", re.MULTILINE)
     calls = [words for block in blocks("sh") for words in call.findall(block.values[0])]
@@ -61,7 +61,7 @@ def commands(program: str) -> list[Any]:
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder in which the commands find what they speak of."""
+    """A folder in which the commands find what they name."""
     place = tmp_path_factory.mktemp("reader")
     (place / "sample_logs").symlink_to(ROOT / "sample_logs")
     for run in ("logs/run1", "logs/run2", "logs/stuck", "shared/logs/a", "logs/team/a", "job/a"):
@@ -122,7 +122,7 @@ def test_every_target_exists(words: list[str]) -> None:
 def test_every_script_exists_and_knows_its_options(words: list[str]) -> None:
     script = ROOT / words[0] if words[0] != "-m" else ROOT / (words[1].replace(".", "/") + ".py")
     if words[0] == "train.py":
-        return  # the reader's own
+        return  # the reader's own script
     text = script.read_text("utf-8")
     assert all(f'"{word}"' in text for word in words if word.startswith("--"))
 
@@ -186,7 +186,7 @@ def test_the_readme_fits_on_one_screen() -> None:
 
 
 def test_the_site_has_every_page() -> None:
-    """`make docs` fails on what is missing; this says it without building the site."""
+    """`make docs` fails if a page is missing; this finds it without building the site."""
     nav = (ROOT / "mkdocs.yml").read_text("utf-8")
     for page in pages():
         if page.is_relative_to(ROOT / "docs"):

@@ -1,4 +1,4 @@
-"""The JSON document: what is written is what is described, no key more and no key less."""
+"""The JSON document has exactly the keys that are described, no more and no less."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def test_every_part_that_is_described_is_written(
 
 
 def write_learning(folder: Path) -> Path:
-    """A captured run that looked at the gradients of a layer."""
+    """A captured run with measured gradients of a layer."""
     records = [captures.start(), captures.mark("epoch_begin", 0.0)]
     for step in range(1, 4):
         values = {"loss": 2.0, "gradient_norm__dense": 0.1}
@@ -102,7 +102,7 @@ def write_learning(folder: Path) -> Path:
 
 
 def shapes_in(value: Any, schema: Any) -> Iterator[str]:
-    """Of the shapes that the schema knows, those that occur."""
+    """The shapes of the schema that occur."""
     name = schema.get("$ref", "").rpartition("/")[2]
     if name in SHAPES:
         yield name
@@ -125,7 +125,7 @@ def test_the_schema_demands_all_nine_buckets() -> None:
     assert not Draft202012Validator(SCHEMA).is_valid(made)
 
 
-def test_the_host_that_the_others_wait_for_stands_for_the_run() -> None:
+def test_the_host_that_the_others_wait_for_represents_the_run() -> None:
     entry = sample("communication_straggler")
     assert entry["host"] == entry["verdict"]["host"] == "host-worker-1"
     (ledger,) = [one for one in entry["host_ledgers"] if one["host"] == entry["host"]]

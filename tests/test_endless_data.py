@@ -1,4 +1,4 @@
-"""Epochs and validations that cannot end, because their data repeat."""
+"""Epochs and validations that cannot end, because their data repeats."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ BEGUN = (MarkRecord(1, "fit_begin"), MarkRecord(2, "epoch_begin", 0))
         (["Root::FiniteRepeat::TensorSlice"], False),
         (["Root::Zip::ForeverRepeat"], False),  # the other part of it may end
         (["Root::TakeWhile::ForeverRepeat"], False),
-        # shuffle() and repeat() in one: of data whose size is known, it ends only if Keras knows.
+        # shuffle() and repeat() in one: if its size is known, it ends only if Keras knows it.
         (["Root::ShuffleAndRepeat", "Root::ShuffleAndRepeat::BatchV2"], True),
         (["Root::ShuffleAndRepeat", "Root::ShuffleAndRepeat::Generator"], False),
     ],
 )
-def test_data_that_repeat_never_end_unless_something_around_does(
+def test_repeated_data_never_ends_unless_something_around_it_does(
     stages: list[str], is_endless: bool
 ) -> None:
     assert (endless_data(Capture(marks=BEGUN), stages) is not None) == is_endless

@@ -1,4 +1,4 @@
-"""The whole first epoch from what an ordinary log shows of it."""
+"""Estimates the whole first epoch from what an ordinary log shows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def profile(input_ms: float = 0.0, count: int = 1, *lines: tuple[str, list[Event
 
 
 def estimated(signals: Signals) -> Estimate:
-    """The estimate, if it keeps the laws that hold for each."""
+    """The estimate, after a check of the laws that hold for every estimate."""
     found = signals.estimate
     assert found is not None
     likely = found.ledger.buckets_ps
@@ -60,7 +60,7 @@ KERAS = KerasLog(epochs=[10.0], graph_s=3.0)
 
 
 def of(folder: Path, log: KerasLog = KERAS, trace: bytes | None = None) -> Estimate:
-    """With a profile of the second batch."""
+    """The estimate with a profile of the second batch."""
     planes = (profile(),) if trace is None else (trace,)
     return estimated(signals_for(log.timeline(folder, *planes, profile_s=3.0)))
 
@@ -81,13 +81,13 @@ def test_the_steps_after_the_first_are_like_those_that_were_profiled(tmp_path: P
 
 def test_more_profiled_steps_are_doubted_less(tmp_path: Path) -> None:
     one, ten = (of(tmp_path, trace=profile(30, count)) for count in (1, 10))
-    assert ten.profiled_steps == 5, "the later half, in which the buffers are empty"
+    assert ten.profiled_steps == 5, "the later half, when the buffers are empty"
     widths = [e.ranges["input"].high_ps - e.ranges["input"].low_ps for e in (ten, one)]
     assert widths[0] < widths[1]
 
 
 def test_what_later_epochs_lack_came_once(tmp_path: Path) -> None:
-    """Retracing, say: 10 s, of which 3 are the first step, and later epochs take 2 s."""
+    """For example, retracing: 10 s, of which 3 s are the first step, and later epochs take 2 s."""
     log = replace(KERAS, epochs=[10.0, 12.0, 14.0])
     found = of(tmp_path, log)
     assert seconds_of(found)["compile.retracing"] == 5.0
@@ -104,14 +104,14 @@ def test_with_a_cache_it_was_filled(tmp_path: Path) -> None:
 
 
 def test_later_epochs_as_long_as_the_first_leave_nothing_that_came_once(tmp_path: Path) -> None:
-    """The first step took 3 s, and later epochs are no shorter: it cannot have come once."""
+    """The first step took 3 s, and later epochs are no shorter: it cannot be a one-time cost."""
     found = of(tmp_path, replace(KERAS, epochs=[10.0, 20.0, 30.0]))
     assert found.ledger.one_time_ps() <= 1.6 * PS_PER_S
     assert "compile.retracing" not in found.ledger.causes_ps
 
 
 def test_steps_whose_number_is_known_may_have_waited(tmp_path: Path) -> None:
-    """A prefetching pipeline: 100 steps take 70 ms each, though the profiled one took 50."""
+    """A prefetching pipeline: 100 steps take 70 ms each, although the profiled one took 50."""
     found = of(tmp_path, replace(KERAS, epochs=[10.0], rate=10.1), trace=prefetched(elements=1))
     assert found.steps == 101
     assert seconds_of(found)["input.wait"] == pytest.approx(2.0, abs=0.2)
@@ -119,7 +119,7 @@ def test_steps_whose_number_is_known_may_have_waited(tmp_path: Path) -> None:
 
 
 def prefetched(elements: int) -> bytes:
-    """A batch is taken at once from a buffer that was given so many in the meantime."""
+    """A batch is taken at once from a buffer that got that many elements in the meantime."""
     taken = [event("Iterator::Root", 0, 0.1), event("Iterator::Root::Prefetch", 0.01, 0.09)]
     source = [
         event("Iterator::Root::Prefetch::ParallelMapV2::TensorSlice", 10 * n, 10 * n + 5)
@@ -137,16 +137,16 @@ def test_a_pipeline_that_made_no_batch_meanwhile_keeps_steps_waiting(tmp_path: P
     found = of(tmp_path, trace=profile(0, 1, ("tf_data_iterator_get_next", taken)))
     assert found.ledger.buckets_ps["input"] > 3 * PS_PER_S
     assert any("a batch takes longer than a step" in text for text in found.rests_on)
-    assert found.ranges["compute"].high_ps > 5 * PS_PER_S, "it may as well have kept up"
+    assert found.ranges["compute"].high_ps > 5 * PS_PER_S, "it may have kept up as well"
 
 
-def test_a_loss_that_is_no_number_made_steps_compute_in_vain(tmp_path: Path) -> None:
+def test_a_nan_loss_made_steps_compute_for_nothing(tmp_path: Path) -> None:
     found = of(tmp_path, replace(KERAS, loss=float("nan")))
     spent = seconds_of(found)
     assert spent["numerics.nonfinite"] == pytest.approx(3 * spent["compute.step"], rel=0.05)
 
 
-def test_a_validation_that_nobody_traced_is_in_it(tmp_path: Path) -> None:
+def test_a_validation_that_was_not_traced_is_included(tmp_path: Path) -> None:
     log = replace(KERAS, evaluated=[(40, 9.9)], validation_opened_s=6.0)
     found = of(tmp_path, log)
     assert "Validation took 3.65 s; none of it was profiled." in found.rests_on
@@ -176,13 +176,13 @@ def test_without_a_mark_later_epochs_tell_what_the_first_step_took_longer(tmp_pa
 
 
 def test_a_gpu_that_was_used_and_not_traced_computed(tmp_path: Path) -> None:
-    """The host's executors are done after 5 ms; the step goes on for 45."""
+    """The host's executors are done after 5 ms; the step continues for 45 ms."""
     manager = ("tf_GPU_Event_Manager/7", [event("Wait", 0, 1)])
     work = [*ops(0, 2.5, 2, *TRAIN_OPS), *ops(47.5, 50, 2, "loss:Sum")]
     planes = (trainer(call(0, 50, run=2), work, manager), device("/device:GPU:0"))
     found = estimated(signals_for(KERAS.timeline(tmp_path, *planes, profile_s=3.0)))
     assert seconds_of(found)["compute.device"] == pytest.approx(6.3, abs=0.1)
-    assert found.ranges["compute"].low_ps < 5 * PS_PER_S, "which is in doubt"
+    assert found.ranges["compute"].low_ps < 5 * PS_PER_S, "this is in doubt"
 
 
 def test_what_stopping_the_profiler_took_is_not_the_steps(tmp_path: Path) -> None:
@@ -195,8 +195,8 @@ def test_what_stopping_the_profiler_took_is_not_the_steps(tmp_path: Path) -> Non
     assert seconds_of(found)["compute.step"] == pytest.approx(5.3, abs=0.1)
 
 
-def test_a_capture_saves_its_profile_while_training_goes_on(tmp_path: Path) -> None:
-    """As above, but it says that it saved the session itself."""
+def test_a_capture_saves_its_profile_while_training_continues(tmp_path: Path) -> None:
+    """As above, but the capture says that it saved the session itself."""
     log = replace(KERAS, profiled={2: 3.05})
     session = ProfileSession("s", "", (), exported_unix_s=int(BEGIN_S) + 5)
     timeline = log.timeline(tmp_path, profile(), profile_s=3.0, session=session)
@@ -207,7 +207,7 @@ def test_a_capture_saves_its_profile_while_training_goes_on(tmp_path: Path) -> N
 
 
 def test_where_the_beginning_was_traced_no_first_step_is_added(tmp_path: Path) -> None:
-    """The first of two windows begins with the epoch: the ledger knows what it took."""
+    """The first of two windows begins with the epoch: the ledger knows how long it took."""
     found = estimated(signals_for(sampled_epoch(tmp_path, (0, 300))))
     assert set(seconds_of(found)) == {"input.wait", "compute.step"}
     assert found.ledger.one_time_ps() == 0
@@ -226,7 +226,7 @@ def test_a_profile_of_a_later_epoch_shows_no_step_of_the_first(tmp_path: Path) -
 
 
 def test_a_profile_of_an_earlier_run_costs_the_first_step_nothing(tmp_path: Path) -> None:
-    """What the first of the logged batches took longer is not the end of that profile."""
+    """The extra time of the first logged batch is not the end of that profile."""
     log = KerasLog(epochs=[10.0], batches=[(n, 5 + 0.1 * n) for n in range(1, 40)])
     signals = signals_for(log.timeline(tmp_path, profile(), profile_s=-8.0))
     assert signals.causes_ps["profiler.stop"] == 0

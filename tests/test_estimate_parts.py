@@ -1,4 +1,4 @@
-"""How what was not traced is given to the parts of an estimate."""
+"""How time that was not traced is divided among the parts of an estimate."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stall_analyzer.signals.estimate.parts import Part, likely_ledger, ranges
 
 
 def test_what_later_epochs_lack_is_given_to_the_parts_that_came_once() -> None:
-    """Event files alone: of 10 s, 4 came once, and nothing was traced of either."""
+    """Event files alone: 4 s of 10 s came once, and nothing was traced."""
     exact = Ledger(
         np.array([0, 4, 10]) * PS_PER_S,
         np.full(2, code("unknown.not_traced"), dtype=np.uint8),
@@ -55,7 +55,7 @@ def ledger_of(tiles: Sequence[tuple[int, str, bool]]) -> Ledger:
 def test_whatever_the_parts_claim_time_is_conserved(
     tiles: Sequence[tuple[int, str, bool]], parts: list[Part]
 ) -> None:
-    """What was traced stays as it was, and what was not is given away at most once."""
+    """What was traced stays as it was, and what was not is given to at most one part."""
     exact = ledger_of(tiles)
     likely = likely_ledger(exact, parts)
     whole = int(exact.bounds_ps[-1])

@@ -1,4 +1,4 @@
-"""What an estimate makes of the first step, of the pipeline and of a usual step."""
+"""What an estimate says about the first step, the pipeline and a usual step."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ EXTRA_PS = 5 * PS_PER_S
 
 
 def first(evidence: FirstStepEvidence, extra_ps: float = EXTRA_PS) -> dict[str, float]:
-    """Seconds by cause; they sum to what it took longer, and came once."""
+    """Seconds by cause; they add up to the extra time, and are one-time costs."""
     part = divide_first_step(extra_ps, evidence)
     assert part.once
     assert part.length_ps == pytest.approx(extra_ps)
@@ -64,7 +64,7 @@ def test_without_a_trace_the_source_may_be_slow_as_well() -> None:
     assert spent["input.first_element"] == pytest.approx(spent["compile.tracing"], rel=0.1)
 
 
-def test_a_step_that_makes_variables_is_traced_twice() -> None:
+def test_a_step_that_creates_variables_is_traced_twice() -> None:
     once, twice = (
         first(replace(PLAIN, traced_twice=again), 0.3 * PS_PER_S)["compile.tracing"]
         for again in (False, True)
@@ -76,12 +76,12 @@ def test_eager_training_builds_no_graph() -> None:
     assert "compile.tracing" not in first(replace(PLAIN, eager=True))
 
 
-def test_with_xla_what_takes_long_is_its_compiler() -> None:
+def test_with_xla_its_compiler_takes_the_time() -> None:
     assert first(replace(PLAIN, compiled_by_xla=True))["compile.xla"] > 4
 
 
 def test_a_source_that_must_be_opened_may_be_late() -> None:
-    """A generator that starts, files that are read: more than a slow machine explains."""
+    """A generator that starts, or files that are read, take more than a slow machine explains."""
     spent = first(replace(PLAIN, source_may_be_slow=True))
     assert spent["input.first_element"] > 4
     assert divide_first_step(EXTRA_PS, replace(PLAIN, source_may_be_slow=True)).doubt > 0.5
@@ -93,7 +93,7 @@ def test_a_buffer_that_must_be_filled_takes_its_elements_time() -> None:
     assert first(replace(PLAIN, element_ps=9 * PS_PER_S))["input.first_element"] == 5
 
 
-def test_data_in_memory_are_there_at_once() -> None:
+def test_data_in_memory_is_there_at_once() -> None:
     ready = first(replace(PLAIN, in_memory=True))["input.first_element"]
     assert ready < first(PLAIN)["input.first_element"]
 
@@ -130,7 +130,7 @@ def test_a_shuffle_buffer_is_filled_with_what_is_below_it() -> None:
     assert evidence_of((), None, shuffled, None).element_ps == 2 * PS_PER_S
 
 
-def test_of_a_model_that_was_not_traced_its_layers_are_counted(tmp_path: Path) -> None:
+def test_the_layers_of_a_model_that_was_not_traced_are_counted(tmp_path: Path) -> None:
     keras = KerasLog(compiled='"jit_compile": true').read(tmp_path).keras
     evidence = evidence_of((), keras, pipeline(), None)
     assert (evidence.ops, evidence.compiled_by_xla, evidence.traced) == (20, True, False)
@@ -150,7 +150,7 @@ BUFFER = (stage("Root"), stage("Root::Prefetch", buffered_elements=8))
         (BUFFER, "slower"),
         ((*BUFFER, stage("Root::Prefetch::Map", total_ms=30)), "seen"),
         ((stage("Root"), stage("Root::FlatMap"), stage("Root::FlatMap::Generator")), "hidden"),
-        # Below a stage that works in the step, working ahead hides only a part of the wait.
+        # Below a stage that works during the step, working ahead hides only a part of the wait.
         ((stage("Root"), stage("Root::Map"), stage("Root::Map::Prefetch")), "in the step"),
     ],
 )
@@ -178,9 +178,9 @@ def test_a_batch_takes_what_its_source_took_or_what_a_parallel_one_was_given() -
     assert not quarter.certain, "they may have come out of a full buffer"
 
 
-def test_a_stage_that_only_its_source_tells_of_works_ahead_all_the_same() -> None:
-    """It gave no element while steps were profiled, so it wrote no event. One was taken up for the
-    two batches that were taken."""
+def test_a_stage_that_only_its_source_shows_still_works_ahead() -> None:
+    """It produced no element while steps were profiled, so it wrote no event. One was started for
+    the two batches that were taken."""
     taken = (stage("Root", count=2), stage("Root::Prefetch", count=2))
     stages = (*taken, stage("Root::Prefetch::ParallelMapV2::TensorSlice"))
     found = production_of(pipeline(*stages), 50 * PS_PER_MS)

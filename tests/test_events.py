@@ -135,7 +135,7 @@ def test_long_records_are_stepped_over_and_the_graph_leaves_its_time(tmp_path: P
     assert (log.records, log.notes) == (3, ())
 
 
-def test_a_scalar_behind_an_image_in_one_record_is_found(tmp_path: Path) -> None:
+def test_a_scalar_after_an_image_in_one_record_is_found(tmp_path: Path) -> None:
     picture = write.message(4, bytes(2 * HEAD_BYTES))
     image = write.message(1, b"image") + write.message(4, picture)
     log = write.read(tmp_path, write.record(image, write.simple("loss", 2.0)))
@@ -216,7 +216,7 @@ def test_a_file_that_is_gone_is_a_note(tmp_path: Path) -> None:
     assert log.notes[0].level == "error"
 
 
-def test_event_files_behind_a_url() -> None:
+def test_event_files_at_a_url() -> None:
     memory = fsspec.filesystem("memory")
     records = (
         write.graph(2 * HEAD_BYTES),
@@ -331,7 +331,7 @@ EMPTY = ((0.0, 0.0, 0.0), (0.0, 0.0, 0.0))
         ((SPREAD, EMPTY), HistogramSums(1, zero_run=0, same_run=1)),
     ],
 )
-def test_histograms_are_summed_up(
+def test_histograms_are_summarized(
     tmp_path: Path, records: tuple[Any, ...], expected: HistogramSums
 ) -> None:
     data = b"".join(write.record(write.buckets("h", *rows)) for rows in records)

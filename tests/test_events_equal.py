@@ -1,4 +1,4 @@
-"""The native reader of scalars and protobuf alone take the same from any event file."""
+"""The native reader of scalars reads the same from any event file as protobuf alone."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from tests import event_files as write
 pytest.importorskip("stall_analyzer.events._scalars", reason="not built: no C compiler?")
 
 ONE = write.tensor(write.FLOAT, write.content("<f", 0.25))
-FIELDS = (  # of a value, in the usual order and in any other
+FIELDS = (  # the fields of a value, in the usual order and in any other
     write.message(1, b"loss"),
-    write.message(1, b"\xff"),  # no text
+    write.message(1, b"\xff"),  # not valid text
     b"\x15" + bytes(4),
     b"\x15" + b"\0\0\xc0\x7f",  # NaN
     write.message(8, ONE),
@@ -37,7 +37,7 @@ FIELDS = (  # of a value, in the usual order and in any other
     write.message(9, write.message(1, write.message(1, b"scalars"))),
     write.message(9, write.message(1, write.message(1, b"histograms"))),
     write.message(5, b""),  # a histogram of TensorFlow 1
-    b"\x10\x05",  # another type than it has
+    b"\x10\x05",  # a wrong type
 )
 values = st.lists(st.sampled_from(FIELDS), max_size=4).map(b"".join)
 steps = st.sampled_from([0, 1, 127, 128, 2**31, 2**62, -1])
@@ -109,7 +109,7 @@ def test_records_longer_than_a_chunk_among_scalars(tmp_path: Path) -> None:
     assert not native.notes
 
 
-def test_histograms_are_summed_up_the_same(tmp_path: Path) -> None:
+def test_histograms_are_summarized_in_the_same_way(tmp_path: Path) -> None:
     zeros, ones = (0.0, 0.0, 4.0), (1.0, 1.0, 4.0)
     rows = [(zeros,), (ones,), (ones,), (ones, zeros), (zeros,), (zeros,), (zeros,)]
     records = [
@@ -123,7 +123,7 @@ def test_histograms_are_summed_up_the_same(tmp_path: Path) -> None:
     assert native.histograms["bias"] == HistogramSums(records=7, zero_run=3, same_run=3)
 
 
-def test_histograms_of_several_chunks_are_summed_up_the_same(tmp_path: Path) -> None:
+def test_histograms_of_several_chunks_are_summarized_in_the_same_way(tmp_path: Path) -> None:
     moves = [[(0.0, 1.0, float(n))] * (20 + n % 2) for n in range(1, 2000)]
     rests = [[(0.0, 0.0, 4.0)] * 20] * 2000
     records = [write.record(write.buckets("kernel", *rows)) for rows in (*moves, *rests)]
@@ -135,7 +135,7 @@ def test_histograms_of_several_chunks_are_summed_up_the_same(tmp_path: Path) -> 
 
 
 def test_scalars_may_be_doubles(tmp_path: Path) -> None:
-    """A histogram holds doubles, too."""
+    """A histogram contains doubles, too."""
     one = write.tensor_value("loss", write.tensor(write.DOUBLE, write.content("<d", 0.5)))
     records = [write.record(one, step=step) for step in range(1, 4)]
     with pytest.MonkeyPatch.context() as patch:
@@ -155,7 +155,7 @@ def test_values_of_one_record_keep_their_tags(tmp_path: Path) -> None:
     assert log.train["loss"].value.tolist() == [0.5, 1, 1.5, 2]
 
 
-def test_layouts_without_end_are_read_all_the_same(tmp_path: Path) -> None:
+def test_endless_layouts_are_still_read(tmp_path: Path) -> None:
     tags = [f"t{number}" for number in range(MOST_LAYOUTS + 10)] * 2
     log = write.read(tmp_path, b"".join(write.record(write.simple(tag, 1.0)) for tag in tags))
     assert {len(series) for series in log.train.values()} == {2}

@@ -19,7 +19,7 @@ from tests.test_align import assigns, at, capture, epoch
 from tests.traces import TRAIN_OPS, call, clock, event, ops, timeline_of, trainer
 from tests.xspace import Event
 
-OTHER = 10  # ms from the end of one fit to the dataset of the next
+OTHER = 10  # milliseconds from the end of one fit to the dataset of the next
 
 
 def fit_file(begin_s: float, layers: Sequence[str], epochs: Sequence[int]) -> bytes:
@@ -49,8 +49,8 @@ def notes_of(timeline: Timeline) -> str:
     return " ".join(note.text for note in timeline.notes)
 
 
-def test_fits_of_other_models_are_no_later_epochs(tmp_path: Path) -> None:
-    """A k-fold: Keras names the layers of each model anew."""
+def test_fits_of_other_models_are_not_later_epochs(tmp_path: Path) -> None:
+    """A k-fold: Keras gives the layers of each model new names."""
     log = logged(tmp_path, fit_file(0, ["dense"], [0, 1]), fit_file(20, ["dense_1"], [0, 1]))
     timeline = align([], log)
     assert timeline.window.duration_ps == 4 * PS_PER_S
@@ -70,13 +70,13 @@ def test_fits_of_the_same_model_are_later_epochs(tmp_path: Path) -> None:
 
 
 def test_a_fit_that_counts_its_epochs_on_is_more_of_the_same(tmp_path: Path) -> None:
-    """initial_epoch=1: what was logged of both is one course."""
+    """initial_epoch=1: the logs of both belong together."""
     log = logged(tmp_path, fit_file(0, ["dense"], [0]), fit_file(20, ["dense"], [1]))
     assert (log.fits, log.later_fits) == (2, ())
     assert log.train["epoch_loss"].step.tolist() == [0, 1]
 
 
-def test_a_second_writer_of_the_process_is_no_fit(tmp_path: Path) -> None:
+def test_a_second_writer_of_the_process_is_not_a_fit(tmp_path: Path) -> None:
     images = framed(file_version(START_S + 9)) + record(scalar("brightness", 1.0), at_s=START_S + 9)
     log = logged(tmp_path, fit_file(0, ["dense"], [0]), images)
     assert log.later_fits == ()
@@ -84,7 +84,7 @@ def test_a_second_writer_of_the_process_is_no_fit(tmp_path: Path) -> None:
     assert notes_of(align([], log)) == ""
 
 
-def test_a_capture_tells_fits_of_one_model_from_those_of_others() -> None:
+def test_a_capture_tells_fits_of_one_model_apart_from_those_of_others() -> None:
     marks = [
         (what, begin + later)
         for begin in (0, 10)
@@ -103,7 +103,7 @@ def test_a_capture_tells_fits_of_one_model_from_those_of_others() -> None:
 
 
 def keras(thread: Sequence[Event]) -> list[Event]:
-    """As Keras calls its step."""
+    """The thread, with the names that Keras gives its step."""
     named = {"train_step": "multi_step_on_iterator"}
     return [replace(one, name=named.get(one.name, one.name)) for one in thread]
 
@@ -116,7 +116,7 @@ def two_fits(compiles: bool) -> tuple[list[Event], list[Event]]:
     return keras(first[0] + between + second[0]), first[1] + second[1]
 
 
-def test_the_first_epoch_of_a_trace_ends_before_the_next_fit_makes_its_data_set(
+def test_the_first_epoch_of_a_trace_ends_before_the_next_fit_creates_its_dataset(
     tmp_path: Path,
 ) -> None:
     timeline = timeline_of(tmp_path, trainer(*two_fits(compiles=False)))
@@ -124,7 +124,9 @@ def test_the_first_epoch_of_a_trace_ends_before_the_next_fit_makes_its_data_set(
     assert (timeline.fits.count, timeline.fits.same_model) == (2, True)
 
 
-def test_variables_that_are_made_between_two_fits_are_of_another_model(tmp_path: Path) -> None:
+def test_variables_that_are_created_between_two_fits_belong_to_another_model(
+    tmp_path: Path,
+) -> None:
     timeline = timeline_of(tmp_path, trainer(*two_fits(compiles=True)))
     assert timeline.window.duration_ps == round((131 + OTHER - 100.35) * PS_PER_MS)
     assert (timeline.fits.count, timeline.fits.same_model) == (2, False)
@@ -140,7 +142,7 @@ def test_a_profile_of_the_second_fit_alone_makes_the_run_about_that(tmp_path: Pa
     assert "about number 2, the first that was profiled" in notes_of(timeline)
 
 
-# ---------------------------------------------------------------- loops of one's own
+# ---------------------------------------------------------------- custom loops
 
 
 def loop(*names: str, traced_ms: float = 5) -> tuple[list[Event], list[Event]]:
@@ -176,7 +178,7 @@ def test_train_on_batch_resets_the_metrics_in_every_step(tmp_path: Path) -> None
     assert len(timeline.steps) == 2
 
 
-def test_first_values_of_variables_are_no_reset_of_metrics(tmp_path: Path) -> None:
+def test_initial_values_of_variables_are_not_a_reset_of_metrics(tmp_path: Path) -> None:
     made = [
         event(f"EagerLocalExecute: {op}", 1 + n + later, 1.1 + n + later)
         for n in range(3)

@@ -1,4 +1,4 @@
-"""Logs of other frameworks are called what they are, with what can be said of them."""
+"""Logs of other frameworks are named as such, with what can be said about them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def traced(folder: Path, *planes: bytes) -> ReportEntry:
 
 
 @pytest.mark.parametrize("suffix", [".pt.trace.json", ".pt.trace.json.gz"])
-def test_a_pytorch_trace_is_named_and_summed_up(tmp_path: Path, suffix: str) -> None:
+def test_a_pytorch_trace_is_named_and_summarized(tmp_path: Path, suffix: str) -> None:
     both = [*pytorch_traces.step(2, 0, 30, 100), *pytorch_traces.step(3, 100, 30, 200)]
     pytorch_traces.write(tmp_path / f"box_100.1700000000000{suffix}", *both)
     run = analyzed(tmp_path)
@@ -48,7 +48,7 @@ def test_a_pytorch_trace_is_named_and_summed_up(tmp_path: Path, suffix: str) -> 
     assert "Perfetto" in run["verdict"]["sentence"]
 
 
-def test_a_pytorch_trace_is_no_damaged_trace(tmp_path: Path) -> None:
+def test_a_pytorch_trace_is_not_called_damaged(tmp_path: Path) -> None:
     pytorch_traces.write(tmp_path / "box_1.2.pt.trace.json.gz", *pytorch_traces.step(0, 0, 1, 9))
     (note,) = analyzed(tmp_path)["notes"]
     assert note["level"] == "info"
@@ -61,7 +61,7 @@ def test_a_pytorch_trace_without_its_header_is_known_by_its_ops(tmp_path: Path) 
     assert analyzed(tmp_path)["framework"] == "pytorch"
 
 
-def test_a_pytorch_trace_that_is_cut_off_says_what_stands_before(tmp_path: Path) -> None:
+def test_a_pytorch_trace_that_is_cut_off_shows_what_is_before_the_cut(tmp_path: Path) -> None:
     path = tmp_path / "box_1.2.pt.trace.json"
     whole = pytorch_traces.write(path, *pytorch_traces.step(0, 0, 1, 9)).read_bytes()
     path.write_bytes(whole[: whole.index(b"Spans")])
@@ -78,7 +78,7 @@ def test_a_file_that_is_named_may_have_any_name(tmp_path: Path) -> None:
     """As prof.export_chrome_trace("trace.json") leaves it."""
     path = pytorch_traces.write(tmp_path / "trace.json", *pytorch_traces.step(0, 0, 1, 9))
     assert analyzed(path)["framework"] == "pytorch"
-    assert find_runs([str(tmp_path)]).runs == ()  # in a folder it may be anything
+    assert find_runs([str(tmp_path)]).runs == ()  # in a folder, it may be anything
 
 
 def test_several_pytorch_processes_are_one_run(tmp_path: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_program_without_training_is_not_called_healthy(tmp_path: Path) -> Non
 def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflows(
     tmp_path: Path,
 ) -> None:
-    """The thread that calls them goes on at once: what it does meanwhile holds up nothing."""
+    """The thread that calls them continues at once: what it does then holds up nothing."""
     python = [event("train", 20 * n, 20 * n + 18, step_num=n, _r=1) for n in range(5)]
     calls = [event("PjitFunction(step)", 20 * n + 1, 20 * n + 2) for n in range(5)]
     ops = [event("fusion.1", 20 * n + 5, 20 * n + 15) for n in range(5)]

@@ -62,7 +62,7 @@ def test_a_pull_request_is_compared_with_its_base_branch(
     assert "<details><summary>the runs</summary>" in comment["body"]
 
 
-def test_the_next_push_to_the_pull_request_renews_its_comment(
+def test_the_next_push_to_the_pull_request_updates_its_comment(
     runner: Runner, api: GitHub, tmp_path: Path
 ) -> None:
     api.comments += [{"id": number + 1, "body": "looks good"} for number in range(120)]
@@ -96,7 +96,7 @@ def test_a_token_that_may_not_write_is_a_warning(
     assert not job.failed and "::warning title=stall::could not comment" in job.log
 
 
-def test_a_run_that_the_base_branch_does_not_have_is_no_failure(
+def test_a_run_that_the_base_branch_does_not_have_is_not_a_failure(
     runner: Runner, api: GitHub, tmp_path: Path
 ) -> None:
     base = {"logdir": logs(tmp_path, "healthy", run="other"), "install": "none"}
@@ -117,7 +117,7 @@ def test_a_mistyped_limit_is_not_blamed_on_the_base_branch(
     assert "Not compared" not in job.log
 
 
-def test_uses_of_different_names_in_one_job_do_not_meet(
+def test_uses_with_different_names_in_one_job_do_not_interfere(
     runner: Runner, api: GitHub, tmp_path: Path
 ) -> None:
     inputs = {"logdir": logs(tmp_path, "healthy"), "install": "none"}

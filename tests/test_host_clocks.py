@@ -66,7 +66,7 @@ def marked(
     ahead_s: float = 0.0,
     meets: bool = True,
 ) -> Trace:
-    """Ten steps with markers, and collectives under keys that nobody else has."""
+    """Ten steps with markers, and collectives with keys that no other host has."""
     marks, calls, work, met = [], [], [], []
     for n in range(10):
         at = begin_ms + n * every_ms + jitter_ms * (n % 2)
@@ -82,7 +82,7 @@ def marked(
     return replace(trace_of(folder, *planes), host=name)
 
 
-def test_numbered_steps_serve_where_no_collective_is_shared(tmp_path: Path) -> None:
+def test_numbered_steps_are_used_if_no_collective_is_shared(tmp_path: Path) -> None:
     one, other = marked(tmp_path, "a", 10), marked(tmp_path, "b", 40, jitter_ms=2, ahead_s=2)
     timeline = timeline_of(tmp_path, [one, other])
     mine, theirs = timeline.traces

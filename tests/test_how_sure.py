@@ -1,4 +1,4 @@
-"""How sure a verdict is that rests on an estimate: "Probably", or candidates in order."""
+"""How sure a verdict from an estimate is: "Probably", or a list of candidates."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def weigh(
     later_s: float | None = None,
     status: Status = "slow_always",
 ) -> Verdict:
-    """What becomes of a verdict that blames `primary` for most of ten seconds."""
+    """What a verdict that blames `primary` for most of ten seconds becomes."""
     window = Window(0, WINDOW_S * PS_PER_S, "", "")
     signals = SimpleNamespace(
         estimate=estimate_of(known),
@@ -79,7 +79,7 @@ def test_the_narrower_the_range_the_surer_and_never_quite() -> None:
     assert weigh("input", exact).confidence == MOST_SURE
 
 
-def test_else_the_candidates_are_named_in_order_with_what_decides() -> None:
+def test_otherwise_the_candidates_are_named_in_order_with_what_would_decide() -> None:
     verdict = weigh("input", UNSURE)
     assert verdict.candidates == ("input", "host", "compute")
     assert verdict.primary == "input"
@@ -119,7 +119,7 @@ def test_a_healthy_run_may_have_a_cost_that_was_not_seen() -> None:
 
 
 def test_what_is_unlikely_even_at_the_high_end_is_no_candidate() -> None:
-    """Input may lose three seconds to host; host then has less than the rest of input."""
+    """Three seconds of input may belong to host; host then has less than the rest of input."""
     verdict = weigh("input", {"input": (5, 8, 9), "host": (0.5, 1, 4), "compute": (0, 1, 2)})
     assert verdict.candidates == ()
 
@@ -128,12 +128,12 @@ def test_where_no_bucket_stands_out_the_likeliest_are_named() -> None:
     assert weigh("unknown", UNSURE).candidates == ("input", "host", "compute")
 
 
-def test_what_came_once_stays_that_whatever_it_was() -> None:
+def test_what_came_once_stays_one_time_whatever_it_was() -> None:
     assert weigh("input", UNSURE, status="slow_once").status == "slow_once"
     assert weigh("input", UNSURE, status="slow_always").status == "unknown"
 
 
-def test_later_epochs_stand_beside_the_first_one() -> None:
+def test_later_epochs_are_shown_next_to_the_first_one() -> None:
     assert (
         "took 10.0 s (later ones 2.00 s). Possible times:"
         in weigh("input", UNSURE, later_s=2).sentence
@@ -159,7 +159,7 @@ def test_steps_that_wait_in_an_ordinary_log_are_probably_slow_for_input(tmp_path
 
 
 def test_one_short_step_decides_nothing(tmp_path: Path) -> None:
-    """It is healthy for all that was seen; that is not said."""
+    """As far as was seen, it is healthy, but that is not said."""
     report = diagnosed(KERAS.timeline(tmp_path, profile(), profile_s=3.0))
     assert {"compile", "compute"} <= set(report.verdict.candidates)
     assert "ealthy" not in report.verdict.sentence
@@ -178,7 +178,7 @@ def test_what_learns_nothing_is_sure_of_it_and_only_estimates_the_time(tmp_path:
     assert "5.25 s of the first epoch was wasted, estimated from" in verdict.sentence
 
 
-def test_a_loop_without_epochs_is_told_of_no_first_epoch(tmp_path: Path) -> None:
+def test_nothing_is_said_about_a_first_epoch_of_a_loop_without_epochs(tmp_path: Path) -> None:
     log = KerasLog(model=False, others={"my/loss": [(n, 3.0 + n) for n in range(8)]})
     verdict = diagnosed(log.timeline(tmp_path)).verdict
     assert "the logged part took 9.75 s" in verdict.sentence

@@ -1,4 +1,4 @@
-"""The one-file report: complete, closed in itself, and safe whatever the names in it are."""
+"""The one-file report: complete, self-contained, and safe whatever the names in it are."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ BUNDLE = "export function render() { return '</script><!--<script>' }"
 
 @pytest.fixture(autouse=True)
 def small_bundle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The real one is tested in a browser; here only its place matters."""
+    """The real bundle is tested in a browser; here, only its place matters."""
     path = tmp_path / "index.js"
     path.write_text(BUNDLE)
     monkeypatch.setattr(html, "bundle_path", lambda: path)
@@ -74,7 +74,7 @@ def test_it_holds_all_that_the_page_asks_for(tmp_path: Path) -> None:
     assert set(data["manuals"]) == found
 
 
-def test_the_page_says_of_what_when_and_by_what_it_was_written(tmp_path: Path) -> None:
+def test_the_page_says_what_it_is_about_and_when_and_by_what_it_was_written(tmp_path: Path) -> None:
     target = tmp_path / "report.html"
     logdir = str(SAMPLES / "healthy")
     cli.main([logdir, "--html", str(target)])
@@ -120,7 +120,7 @@ def test_every_host_has_its_timeline(tmp_path: Path) -> None:
     assert {part["host"] for part in parts} == {first["host"]}
 
 
-def test_many_runs_share_the_room_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_runs_share_the_space_of_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
     def part(start: int, end: int) -> dict[str, Any]:
         lanes = [{"rows": [[4, 0], [0, 0], [6, 1]]}]
         return {"start_ps": start, "end_ps": end, "duration_ps": 8, "lanes": lanes}
@@ -135,7 +135,7 @@ def test_many_runs_share_the_room_of_a_file(monkeypatch: pytest.MonkeyPatch) -> 
     assert kept == [[3, 3, 3, 3], [1, 1, 1, 1], [1, 1, 0, 0]]
 
 
-def test_of_a_great_many_runs_the_costliest_are_in_it_in_full(
+def test_only_the_costliest_of_very_many_runs_are_in_it_in_full(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(html, "MOST_RUNS", 2)

@@ -1,4 +1,4 @@
-"""What logging and tracing cost is the profiler's, and nobody else's."""
+"""The cost of logging and tracing belongs to the profiler's bucket, and to no other."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ def test_a_scalar_of_every_batch_is_logging_with_the_python_around_it(tmp_path: 
     assert round(found["host.python"], 6) == 9.1
 
 
-def test_a_scalar_of_the_programs_own_is_the_hosts(tmp_path: Path) -> None:
+def test_the_programs_own_scalar_is_the_hosts(tmp_path: Path) -> None:
     found = causes(tmp_path, scalar(12), log_of(norm=[12.65], batch_loss=[9, 30]))
     assert "profiler.logging" not in found
     assert round(found["host.summary"], 6) == 0.1
 
 
-def test_of_two_scalars_in_a_pause_only_ours_is_logging(tmp_path: Path) -> None:
+def test_only_ours_of_two_scalars_in_a_pause_is_logging(tmp_path: Path) -> None:
     both = [*scalar(12), *scalar(16)]
     found = causes(tmp_path, both, log_of(norm=[16.65], batch_loss=[12.65, 30]))
     assert round(found["profiler.logging"], 6) == 0.9
@@ -67,8 +67,8 @@ def test_python_that_runs_long_before_the_scalar_is_a_callbacks(tmp_path: Path) 
     assert found["host.python"] > 9
 
 
-def test_a_loss_that_keras_makes_ready_and_does_not_write_is_logging(tmp_path: Path) -> None:
-    """With update_freq="epoch" the callback still makes a tensor of each loss."""
+def test_a_loss_that_keras_prepares_and_does_not_write_is_logging(tmp_path: Path) -> None:
+    """With update_freq="epoch", the callback still makes a tensor of each loss."""
     found = causes(tmp_path, [eager("_EagerConst", 15)], log_of(epoch_loss=[30]))
     assert round(found["profiler.logging"], 6) == 0.6  # 0.1 ms and 0.25 ms on each side
 
@@ -102,7 +102,7 @@ def test_what_the_capture_does_on_the_training_thread_is_its_own(tmp_path: Path)
 
 
 def test_the_profiler_takes_its_time_for_every_op_of_a_step(tmp_path: Path) -> None:
-    """1,000 ops at half a microsecond an event, three events each: 1.5 ms of each step of 10."""
+    """1,000 ops with three events each, at half a microsecond per event: 1.5 ms of a 10 ms step."""
     names = [f"layer_{i}/MatMul:MatMul" for i in range(1000)]
     calls = [*call(0, 10, run=1), *call(12, 22, run=2)]
     work = [*ops(0, 10, 1, *names), *ops(12, 22, 2, *names)]
@@ -121,7 +121,7 @@ def eager_with_kernel(op: str, at_ms: float, gap_ms: float) -> list[Event]:
 
 
 def test_what_an_event_takes_does_not_depend_on_how_much_is_logged(tmp_path: Path) -> None:
-    """1 µs by the ops of the program, so 3 ms a step; those of scalars would say 0.2 µs."""
+    """The program's ops say 1 µs, so 3 ms per step; those of scalars would say 0.2 µs."""
     names = [f"layer_{i}/MatMul:MatMul" for i in range(1000)]
     own = [e for i in range(20) for e in eager_with_kernel("Mul", 10.1 + i / 50, 0.001)]
     logged = [e for i in range(60) for e in eager_with_kernel("Identity", 10.6 + i / 50, 0.0002)]
@@ -132,7 +132,7 @@ def test_what_an_event_takes_does_not_depend_on_how_much_is_logged(tmp_path: Pat
 
 
 def test_ops_of_the_input_are_not_the_steps(tmp_path: Path) -> None:
-    """What runs for every element does not run in the step, whatever it is called."""
+    """What runs for every element does not run in the step, whatever its name."""
     calls = [*call(0, 10, run=1), *call(10, 20, run=2)]
     work = [*ops(0, 10, 1, *TRAIN_OPS), *ops(10, 20, 2, *TRAIN_OPS)]
     elements = ops(0, 20, 99, *["map/Add:AddV2"] * 4000)

@@ -1,4 +1,4 @@
-"""Interval arithmetic, checked against instants one by one."""
+"""Interval arithmetic, checked instant by instant."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def tilings(labels: st.SearchStrategy[int]) -> st.SearchStrategy[Tiling]:
 
 
 @given(intervals)
-def test_a_union_holds_the_same_instants_in_disjoint_order(pairs: list[list[int]]) -> None:
+def test_a_union_has_the_same_instants_in_disjoint_order(pairs: list[list[int]]) -> None:
     start, end = union(*columns(pairs))
     assert (end > start).all() and (start[1:] > end[:-1]).all()
     assert set(INSTANTS[covered(INSTANTS, start, end)]) == instants(pairs)
@@ -61,7 +61,7 @@ def test_a_union_holds_the_same_instants_in_disjoint_order(pairs: list[list[int]
 
 
 @given(intervals, intervals)
-def test_a_difference_holds_what_only_the_first_has(
+def test_a_difference_has_what_only_the_first_has(
     keep: list[list[int]], cut: list[list[int]]
 ) -> None:
     start, end = difference(*columns(keep), *columns(cut))
@@ -89,7 +89,7 @@ def test_cutting_and_joining_tiles_changes_no_label(tiling: Tiling, cuts: list[i
 
 
 @given(tilings(st.integers(NOTHING, 3)), tilings(st.integers(0, 3)))
-def test_an_overlay_shows_what_is_below_only_through_its_holes(top: Tiling, below: Tiling) -> None:
+def test_an_overlay_shows_what_is_below_only_in_its_gaps(top: Tiling, below: Tiling) -> None:
     above = label_at(top, INSTANTS)
     expected = np.where(above == NOTHING, label_at(below, INSTANTS), above)
     assert (label_at(overlay(top, below), INSTANTS) == expected).all()

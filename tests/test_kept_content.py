@@ -56,7 +56,7 @@ def known_bytes(path: Path, kept: Path) -> int:
     return load_content(kept, event_file(path)).so_far.position
 
 
-def test_a_second_look_goes_on_where_the_first_ended(tmp_path: Path) -> None:
+def test_a_second_look_continues_where_the_first_ended(tmp_path: Path) -> None:
     path, kept = tmp_path / write.file_name(), tmp_path / "kept"
     path.write_bytes(BEGIN + records(20)[:10])  # the last record is only half there
     first = look(path, kept)
@@ -124,7 +124,7 @@ def test_what_was_read_is_not_read_again(tmp_path: Path, monkeypatch: pytest.Mon
         pytest.param(b"rubbish" * 1000, id="something else"),
     ],
 )
-def test_a_file_that_was_made_anew_is_read_anew(tmp_path: Path, now: bytes) -> None:
+def test_a_file_that_was_replaced_is_read_again(tmp_path: Path, now: bytes) -> None:
     path, kept = tmp_path / write.file_name(), tmp_path / "kept"
     path.write_bytes(BEGIN)
     look(path, kept)

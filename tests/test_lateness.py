@@ -14,7 +14,7 @@ from tests.clusters import PUNCTUAL, Way, signals_for, steadily
 STEPS = 20
 
 
-def test_what_the_last_one_did_longer_adds_up_to_what_the_others_waited(tmp_path: Path) -> None:
+def test_the_extra_time_of_the_last_host_adds_up_to_the_wait_of_the_others(tmp_path: Path) -> None:
     ways = [Way(pause_ms=3 * n, input_ms=20 - n) for n in range(STEPS)]
     job = {"a": steadily(PUNCTUAL), "b": ways, "c": steadily(Way(pause_ms=2))}
     signals = signals_for(tmp_path, job)
@@ -23,7 +23,7 @@ def test_what_the_last_one_did_longer_adds_up_to_what_the_others_waited(tmp_path
     met = gatherings_of(meetings, signals.hosts)
     assert len(met) == STEPS
     assert {met.hosts[i] for i in met.last} == {"b"}
-    # c is late by 2 ms itself: the others of b wait 1 ms less than a does, on average.
+    # c itself is late by 2 ms: on average, those who wait for b wait 1 ms less than a does.
     assert met.cost_ps[5] == round((3 * 5 + 15 - 1) * PS_PER_MS)
     assert np.allclose(met.beyond_ps.sum(axis=1)[1:], met.cost_ps[1:], atol=2000)
 
@@ -58,7 +58,7 @@ def test_clocks_that_are_seconds_apart_change_nothing(tmp_path: Path) -> None:
     assert (right.host, right.cost_ps, right.reason) == (wrong.host, wrong.cost_ps, wrong.reason)
 
 
-def test_late_once_is_told_from_late_always(tmp_path: Path) -> None:
+def test_late_once_is_told_apart_from_late_always(tmp_path: Path) -> None:
     once = [*steadily(PUNCTUAL, 10), Way(pause_ms=400), *steadily(PUNCTUAL, 9)]
     (late,) = signals_for(tmp_path, {"a": steadily(PUNCTUAL), "b": once}).stragglers
     assert late.once and late.late_steps == 1

@@ -1,7 +1,7 @@
-"""The layers: imports go from left to right, and the analyzer stands without TensorFlow.
+"""The layers: imports go from left to right, and the analyzer works without TensorFlow.
 
-Read from the source, so that an import inside a function counts too; and seen once more in a
-running process, because a dependency of ours could import what we do not.
+This is read from the source, so that an import inside a function counts, too; and checked again in
+a running process, because a dependency of ours could import what we do not.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ STAGES = (
     "files", "captures", "discover", "decode", "events", "consoles", "tfdbg", "align",
     "attribute", "signals", "detectors", "diagnose", "chart", "report",
 )  # fmt: skip
-# Right of every stage.
+# To the right of every stage.
 COMPOSITION = (
     "pipeline", "outcome", "extras", "api", "cell_magic", "trackers", "results", "batch", "live",
     "cli",
 )  # fmt: skip
 FOREIGN = ("tensorflow", "keras", "tensorboard", "tb_stall_plugin")
-PROTOS = "tensorboard.compat.proto"  # the one thing of TensorBoard that the analyzer uses
+PROTOS = "tensorboard.compat.proto"  # the only part of TensorBoard that the analyzer uses
 # What Python loads on the way to them; none of it loads TensorFlow.
 AROUND_PROTOS = {"tensorboard", "tensorboard.lazy", "tensorboard.version", "tensorboard.compat"}
 
@@ -52,7 +52,7 @@ SOURCES = {module_name(path): path for path in sorted(PACKAGE.rglob("*.py"))}
 
 
 def imported(path: Path) -> Iterator[str]:
-    """Full names of everything a file imports, wherever in the file it does so."""
+    """The full names of everything that a file imports, anywhere in the file."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
@@ -63,7 +63,7 @@ def imported(path: Path) -> Iterator[str]:
                 yield whole if whole in SOURCES else str(node.module)
 
 
-# The package itself is left out: it only offers names that it loads when they are asked for.
+# The package itself is left out: it loads the names that it offers only when they are used.
 EDGES = {
     module: {name for name in imported(path) if name in SOURCES} - {module, "stall_analyzer"}
     for module, path in SOURCES.items()
@@ -86,7 +86,7 @@ def belongs_to(module: str, stage: str) -> bool:
 
 
 @pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_never_reaches_what_is_right_of_it(stage: str) -> None:
+def test_a_stage_never_imports_what_is_to_its_right(stage: str) -> None:
     members = [module for module in EDGES if belongs_to(module, stage)]
     later = STAGES[STAGES.index(stage) + 1 :] + COMPOSITION
     wrong = {
@@ -99,7 +99,7 @@ def test_a_stage_never_reaches_what_is_right_of_it(stage: str) -> None:
     assert not wrong
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def test_there_are_no_circular_imports() -> None:
     assert [module for module in EDGES if module in reached_from(module)] == []
 
 
@@ -108,7 +108,7 @@ def is_foreign(name: str) -> bool:
     return bool(belongs) and PROTOS not in belongs
 
 
-def test_the_analyzer_imports_nothing_foreign_but_protos() -> None:
+def test_the_analyzer_imports_nothing_foreign_except_protos() -> None:
     wrong = [
         (module, name)
         for module, path in SOURCES.items()
@@ -132,7 +132,7 @@ def test_help_loads_neither_numpy_nor_rich() -> None:
 
 
 @pytest.mark.skipif(not SAMPLES, reason="no sample_logs in this checkout")
-def test_a_whole_analysis_loads_nothing_foreign_but_protos() -> None:
+def test_a_whole_analysis_loads_nothing_foreign_except_protos() -> None:
     modules = modules_after(str(SAMPLES[0]))
     assert f"{PROTOS}.event_pb2" in modules
     assert {name for name in modules if is_foreign(name)} <= AROUND_PROTOS

@@ -1,4 +1,4 @@
-"""How far a captured run is that goes on, and what it is doing right now."""
+"""How far a captured run in progress is, and what it is doing right now."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_the_pace_is_that_of_recent_steps_without_those_that_were_traced(log: Li
     [(None, 9, 9.0), (200, 2, 2.0), (200, 9, 60.0)],
     ids=["the fit does not know its steps", "too few steps", "steps no longer end"],
 )
-def test_time_left_is_said_only_where_it_is_known(
+def test_the_time_left_is_shown_only_if_it_is_known(
     log: LiveLog, steps: int | None, rows: int, now_s: float
 ) -> None:
     log.append(captures.start(), fit(steps), epoch(0.0), books(0.0, [USUAL] * rows))
@@ -67,7 +67,7 @@ def test_time_left_is_said_only_where_it_is_known(
     assert left(process) == ""
 
 
-def test_a_later_epoch_is_counted_by_itself_and_the_one_before_tells_its_steps(
+def test_a_later_epoch_is_counted_by_itself_and_the_one_before_tells_how_many_steps_it_has(
     log: LiveLog,
 ) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 20))
@@ -148,7 +148,7 @@ def open_row(at_s: float, spent: Mapping[str, float], **item: Any) -> bytes:
         ),
     ],
 )
-def test_the_row_that_is_not_over_tells_what_it_does(
+def test_the_unfinished_row_shows_what_it_is_doing(
     log: LiveLog, item: dict[str, Any], words: str
 ) -> None:
     row = open_row(0.0, {item["account"]: 12.0}, **item, spent_ns=12 * NS)
@@ -165,7 +165,7 @@ def test_where_the_row_names_nothing_what_has_grown_tells(log: LiveLog) -> None:
 
 
 def test_in_a_row_of_many_steps_the_last_one_is_known_to_the_second(log: LiveLog) -> None:
-    """After the first epoch rows last a second, and more the longer a training runs."""
+    """After the first epoch, rows last a second, and longer the longer a training runs."""
     log.append(captures.start(), fit(), epoch(0.0))
     followed = log.followed()
     for at_s, steps in ((1.0, 5), (2.0, 10), (3.0, 10), (4.0, 10)):
@@ -185,14 +185,14 @@ def test_while_steps_end_nothing_is_said_of_the_moment(log: LiveLog) -> None:
     assert just_now(log.state(9.5).processes[0]) == ""
 
 
-def test_a_process_that_has_fallen_silent_is_said_to(log: LiveLog) -> None:
+def test_a_process_that_has_fallen_silent_is_reported_as_such(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
     assert just_now(log.state(40.0).processes[0]) == (
         "the last step ended 31.0 s ago; nothing heard from the process for 31.0 s"
     )
 
 
-def test_where_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
+def test_if_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
     threads = [captures.thread(*captures.IN_A_CALLBACK, *captures.QUEUE, main=True)]
     for at_s in range(15, 90, 5):
@@ -202,10 +202,10 @@ def test_where_nothing_moves_the_looks_at_it_are_judged(log: LiveLog) -> None:
     assert "9 steps" in state.stall and ("Stuck" in state.stall or "o step" in state.stall)
 
 
-def test_a_step_under_way_is_told_by_the_looks_at_it_and_until_then_by_nobody(
+def test_only_looks_show_what_the_current_step_is_doing(
     log: LiveLog,
 ) -> None:
-    """Its clocks have not come to their end: it may compute, or wait for its batch."""
+    """Its clocks have not stopped yet: it may be computing, or waiting for its batch."""
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 9))
     before = log.state(9.0).processes[0].causes_ps
     call = {"account": "step", "name": "one_step_on_iterator"}
@@ -224,12 +224,12 @@ def test_a_step_under_way_is_told_by_the_looks_at_it_and_until_then_by_nobody(
     assert "waiting for a batch for 20.0 s" in just_now(later)
 
 
-def test_callbacks_are_told_from_other_python() -> None:
+def test_callbacks_are_told_apart_from_other_python() -> None:
     state = ProcessState(last_mark="epoch_begin", causes_ps={"host.callback": 7, "host.python": 3})
     assert costs(state) == "100% in callbacks"
 
 
-def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
+def test_a_line_of_the_user_is_shown_next_to_the_share_it_explains() -> None:
     state = ProcessState(
         last_mark="epoch_begin",
         causes_ps={"input.wait": 71, "compute.step": 29},
@@ -239,7 +239,7 @@ def test_a_line_of_the_users_stands_beside_the_share_it_explains() -> None:
 
 
 def test_that_line_is_known_from_the_first_epoch_on(log: LiveLog) -> None:
-    """In later epochs nobody looks any more, and the code is the same."""
+    """In later epochs, lines are no longer sampled, and the code is the same."""
     seen = captures.stacks(
         9.0, (captures.IN_THE_STEP, "step", "", False), (captures.GENERATOR, "step", "", True)
     )

@@ -1,4 +1,4 @@
-"""The manual pages: in the terminal, in docs/findings/ and in the source they are one text."""
+"""The manual pages have the same text in the terminal, in docs/findings/ and in the source."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_an_unknown_finding_is_an_error_that_names_the_nearest(
 
 @pytest.mark.usefixtures("shelf")
 @pytest.mark.parametrize("wanted", ["", "quicksilver"])
-def test_what_is_near_to_nothing_is_not_guessed_at(wanted: str, capsys: Capsys) -> None:
+def test_there_is_no_guess_if_nothing_is_similar(wanted: str, capsys: Capsys) -> None:
     assert cli.main(["--explain", wanted]) == USAGE
     assert "similar" not in capsys.readouterr().err
 

@@ -51,7 +51,9 @@ def test_clocks_agree_to_a_few_milliseconds(answer: tuple[Made, ReportEntry]) ->
     assert "common collectives" in said and "apart" in said
 
 
-def test_who_is_cut_and_who_is_missing_is_said(answer: tuple[Made, ReportEntry]) -> None:
+def test_the_report_says_which_host_is_cut_and_which_is_missing(
+    answer: tuple[Made, ReportEntry],
+) -> None:
     made, entry = answer
     (missing,) = made.missing
     assert entry["cluster"] is not None

@@ -38,7 +38,7 @@ def test_several_runs_begin_with_a_table() -> None:
     assert row.count("|") == head.count("|")
 
 
-def test_a_run_without_a_window_is_no_division_by_zero() -> None:
+def test_a_run_without_a_window_causes_no_division_by_zero() -> None:
     (run,) = discover([str(SAMPLES / "healthy")]).runs
     empty = failure(run, "its process was killed").entry
     text = render(document(empty, sample("healthy")))

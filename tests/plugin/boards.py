@@ -1,4 +1,4 @@
-"""TensorBoard without its server: the application that it would serve, and questions to it."""
+"""TensorBoard without its server: the application that it would serve, and requests to it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SAMPLES = ROOT / "sample_logs"
 
 
 class Profile(base_plugin.TBPlugin):
-    """Stands for the Profile plugin; only its name counts."""
+    """Stands in for the Profile plugin; only its name matters."""
 
     plugin_name = "profile"
 
@@ -66,7 +66,7 @@ class Board:
         return {run["run"]: run for run in self.answer("runs")["runs"]}
 
     def report(self, run: str) -> dict[str, Any]:
-        """Asked for until it is there, and is the newest."""
+        """Requests the report until it is there, and is the newest."""
         until = time.monotonic() + PATIENCE_S
         while time.monotonic() < until:
             answer = self.answer("report", run=run)

@@ -25,7 +25,7 @@ def own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(scope="module")
 def samples(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Board]:
-    """The sample logs, all of them analyzed."""
+    """The sample logs, all analyzed."""
     with pytest.MonkeyPatch.context() as monkeypatch:
         monkeypatch.setenv("STALL_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
         board = Board(str(SAMPLES), profile=True)

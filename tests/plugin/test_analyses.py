@@ -1,4 +1,5 @@
-"""Each version of a run's files is analyzed once, off the request thread, and only if asked for."""
+"""Each version of a run's files is analyzed once, outside the request thread, and only on
+request."""
 
 from __future__ import annotations
 
@@ -22,7 +23,7 @@ from tests.plugin.workers import Counting, only_run, settled
 # ---------------------------------------------------------------- once
 
 
-def test_a_question_is_answered_at_once_and_later_with_the_result(run: Run) -> None:
+def test_a_request_is_answered_at_once_and_later_with_the_result(run: Run) -> None:
     worker = Counting()
     worker.may_go_on.clear()
     analyses = Analyses(lambda: worker)
@@ -44,7 +45,7 @@ def test_progress_is_what_the_worker_says(run: Run) -> None:
     settled(analyses, run)
 
 
-def test_many_who_ask_at_once_share_one_analysis(run: Run) -> None:
+def test_many_requests_at_once_share_one_analysis(run: Run) -> None:
     worker = Counting()
     analyses = Analyses(lambda: worker)
     threads = [threading.Thread(target=settled, args=(analyses, run)) for _ in range(8)]
@@ -83,7 +84,7 @@ def test_without_a_cache_folder_the_results_of_this_process_are_kept(
 # ---------------------------------------------------------------- order
 
 
-def test_the_cheapest_goes_first_and_who_is_looked_at_before_it(tmp_path: Path) -> None:
+def test_the_cheapest_run_goes_first_unless_somebody_looks_at_another(tmp_path: Path) -> None:
     worker = Counting()
     worker.may_go_on.clear()
     analyses = Analyses(lambda: worker)
@@ -111,7 +112,7 @@ def test_the_cheapest_goes_first_and_who_is_looked_at_before_it(tmp_path: Path) 
 # ---------------------------------------------------------------- versions
 
 
-def test_a_version_is_of_the_files(run: Run, tmp_path: Path) -> None:
+def test_a_version_identifies_the_files(run: Run, tmp_path: Path) -> None:
     folder = tmp_path / "logs"
     before = version_of(run)
     assert version_of(only_run(folder)) == before
@@ -121,7 +122,7 @@ def test_a_version_is_of_the_files(run: Run, tmp_path: Path) -> None:
 
 
 def test_a_run_that_has_fallen_silent_is_looked_at_once_more(run: Run) -> None:
-    """Its files stay as they were, but what was said about a live run does not hold any more."""
+    """Its files stay as they were, but what was said about a live run no longer holds."""
     live = replace(run, changed_unix_s=time.time())
     silent = replace(run, changed_unix_s=time.time() - 2 * LIVE_S)
     silent_for_long = replace(run, changed_unix_s=1.0)
@@ -165,7 +166,7 @@ def test_new_data_appears_on_reload(tmp_path: Path) -> None:
 
 @pytest.fixture
 def many(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Board:
-    """Three, where two would be few."""
+    """Three runs, where two count as few."""
     monkeypatch.setattr("tb_stall_plugin.plugin.FEW_RUNS", 2)
     for name in "abc":
         copy_of("event_files_only", tmp_path / "logs" / name)
@@ -176,21 +177,21 @@ def states(board: Board, **arguments: object) -> list[str]:
     return [run["state"] for run in board.answer("runs", **arguments)["runs"]]
 
 
-def test_of_many_runs_none_is_analysed_unasked(many: Board) -> None:
+def test_many_runs_are_not_analyzed_unasked(many: Board) -> None:
     assert states(many) == ["unread"] * 3
     assert all(run["progress"] is None for run in many.runs().values())
     time.sleep(0.1)
     assert states(many) == ["unread"] * 3
 
 
-def test_of_many_runs_those_that_are_named_are_analysed(many: Board) -> None:
+def test_of_many_runs_only_the_named_ones_are_analyzed(many: Board) -> None:
     states(many, run="b")
     assert happens(lambda: states(many) == ["unread", "ready", "unread"])
     assert many.report("c")["state"] == "ready"
     assert states(many) == ["unread", "ready", "ready"]
 
 
-def test_many_runs_are_all_analysed_on_request(many: Board) -> None:
+def test_many_runs_are_all_analyzed_on_request(many: Board) -> None:
     states(many, all="")
     assert happens(lambda: states(many) == ["ready"] * 3)
 
@@ -228,7 +229,7 @@ def test_a_result_that_cannot_be_stored_is_there_as_long_as_tensorboard_is(
     assert analyses.status(run).state == "ready"
 
 
-def test_what_may_pass_is_tried_again_and_less_often_each_time(
+def test_a_failure_that_may_pass_is_retried_less_often_each_time(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = Counting()

@@ -1,4 +1,4 @@
-"""TensorBoard starts and works whatever is wrong with us, and says what it is."""
+"""Whatever is wrong with us, TensorBoard starts and works, and the tab says what is wrong."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def test_tensorboard_finds_the_loader() -> None:
         ("sys.modules['tb_stall_plugin.plugin'] = None", "tb_stall_plugin.plugin"),
     ],
 )
-def test_what_cannot_be_imported_is_said_in_the_tab(damage: str, reason: str) -> None:
+def test_the_tab_says_what_cannot_be_imported(damage: str, reason: str) -> None:
     script = SHOW_STAND_IN.format(damage=damage, logdir=str(SAMPLES))
     shown = subprocess.run(
         [sys.executable, "-c", script],
@@ -60,7 +60,9 @@ def test_the_loader_itself_imports_nothing_of_ours() -> None:
     assert not modules & {"stall_analyzer", "numpy", "tb_stall_plugin.plugin", "platformdirs"}
 
 
-def test_a_missing_page_is_said_in_the_tab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tab_says_that_its_page_is_missing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(assets, "FOLDER", tmp_path / "static")
     board = Board(str(SAMPLES))
     response = board.ask("index.js")
@@ -86,7 +88,7 @@ def test_files_of_the_page_have_their_types(
     assert board.ask("static/secret.key").status_code == 404
 
 
-def test_a_fault_in_a_route_is_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_bug_in_a_route_becomes_an_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: object) -> None:
         raise RuntimeError("lost")
 

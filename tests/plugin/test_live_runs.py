@@ -1,4 +1,4 @@
-"""Captured runs that go on are followed, and an end that no file shows is noticed."""
+"""Captured runs in progress are followed, and an end that no file shows is noticed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from tests.plugin.workers import Counting, only_run, settled
 
 
 class Clock(SimpleNamespace):
-    """Time as the logs have it."""
+    """Time, as in the logs."""
 
     at_s = 0.0
 
@@ -71,14 +71,14 @@ def test_it_follows_what_is_written(log: LiveLog, clock: Clock) -> None:
     assert process["text"].startswith("epoch 1, step 15 of 200")
 
 
-def test_several_who_ask_within_a_second_share_one_look(log: LiveLog, clock: Clock) -> None:
+def test_several_requests_within_a_second_share_one_look(log: LiveLog, clock: Clock) -> None:
     live = LiveRuns()
     first = live.look(found(log))
     clock.at_s += 0.5
     assert live.look(found(log)).going_on is first.going_on
 
 
-def test_a_late_worker_is_told_from_the_others(tmp_path: Path, clock: Clock) -> None:
+def test_a_late_worker_is_told_apart_from_the_others(tmp_path: Path, clock: Clock) -> None:
     log = LiveLog(tmp_path)
     worker(log, 0, [{"collective": 0.9, "step": 0.1}] * 10)
     worker(log, 1, [{"wait": 0.9, "step": 0.1}] * 10)
@@ -86,7 +86,7 @@ def test_a_late_worker_is_told_from_the_others(tmp_path: Path, clock: Clock) -> 
     assert [process["late"] for process in processes] == [False, True]
 
 
-def test_a_process_that_falls_silent_has_ended_though_no_file_says_so(
+def test_a_process_that_falls_silent_has_ended_although_no_file_says_so(
     log: LiveLog, clock: Clock
 ) -> None:
     live = LiveRuns()
@@ -123,7 +123,7 @@ def test_a_run_that_cannot_be_followed_hides_no_other(
     assert live.look({"bad": replace(run, attempt=9), "it": run}).going_on.keys() == {"it"}
 
 
-def test_the_list_of_runs_holds_it(log: LiveLog, clock: Clock) -> None:
+def test_the_list_of_runs_contains_it(log: LiveLog, clock: Clock) -> None:
     (run,) = Board(str(log.folder)).runs().values()
     assert run["live"]["processes"][0]["text"].startswith("epoch 1, step 10 of 200")
 
@@ -131,7 +131,7 @@ def test_the_list_of_runs_holds_it(log: LiveLog, clock: Clock) -> None:
 # ---------------------------------------------------------------- read again, with a rest
 
 
-def test_a_run_that_goes_on_is_read_again_after_a_rest(
+def test_a_run_in_progress_is_read_again_after_a_rest(
     log: LiveLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(analyses_module, "REST", 1e6)
@@ -157,7 +157,7 @@ def test_a_run_that_has_ended_is_judged_once_more(log: LiveLog) -> None:
 def test_a_changed_verdict_comes_with_its_reason(
     log: LiveLog, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It runs until its process says that it has ended."""
+    """It is running until its process says that it has ended."""
     monkeypatch.setattr(analyses_module, "REST", 0.0)
     analyses = Analyses(Counting)
     before = settled(analyses, only_run(log.folder))

@@ -1,4 +1,4 @@
-"""Whatever TensorBoard can be told to look at, and whatever may lie there."""
+"""Whatever TensorBoard can be told to look at, and whatever may be there."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def test_several_logdirs_without_names() -> None:
         ("", []),
     ],
 )
-def test_a_spec_is_read_as_tensorboard_reads_it(spec: str, roots: list[tuple[str, str]]) -> None:
+def test_a_spec_is_parsed_as_in_tensorboard(spec: str, roots: list[tuple[str, str]]) -> None:
     assert Logs("", spec)._roots == roots
 
 
@@ -64,7 +64,7 @@ def test_a_logdir_without_anything_gives_an_empty_list(logdir: str) -> None:
     assert board.get("/data/plugins_listing").get_json()["stall"]["enabled"] is False
 
 
-def test_a_missing_logdir_is_a_problem_that_is_said(tmp_path: Path) -> None:
+def test_a_missing_logdir_is_reported_as_a_problem(tmp_path: Path) -> None:
     (problem,) = Board(str(tmp_path / "gone")).answer("runs")["problems"]
     assert problem["level"] == "error"
     assert "does not exist" in problem["text"]
@@ -86,7 +86,7 @@ def test_hostile_names_come_back_as_they_are(tmp_path: Path) -> None:
     assert board.report(name)["state"] == "ready"
 
 
-def test_a_name_that_is_no_text_can_be_sent_and_asked_for(tmp_path: Path) -> None:
+def test_a_name_that_is_not_valid_text_can_be_sent_and_requested(tmp_path: Path) -> None:
     copy_of("event_files_only", tmp_path / os.fsdecode(b"run-\xff"))
     board = Board(str(tmp_path))
     (name,) = board.runs()
@@ -111,7 +111,7 @@ def test_hostile_names_in_a_trace_are_plain_text(tmp_path: Path, name: str) -> N
 
 
 def test_a_name_of_a_megabyte_does_not_fill_the_report(tmp_path: Path) -> None:
-    """A function that is traced again and again: findings say its name, several times each."""
+    """A function is traced again and again: findings contain its name, several times each."""
     name = "<b>" * 333_333
     calls = [
         replace(part, name=name) if part.name == "train_step" else part
@@ -146,7 +146,7 @@ def test_two_attempts_in_a_folder_are_two_runs(tmp_path: Path) -> None:
     assert list(Board(str(tmp_path)).runs()) == ["a", "a (attempt 2)"]
 
 
-def test_folders_that_take_long_to_search_are_searched_seldom(
+def test_folders_that_take_long_to_search_are_searched_rarely(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now, looks = 0.0, 0

@@ -1,4 +1,4 @@
-"""The `tensorboard` command itself: it starts with us, and it starts when we are broken."""
+"""The `tensorboard` command itself starts with us, and it starts when we are broken."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RealBoard:
 def tensorboard(
     *options: str, code: Path | None = None, cwd: Path | None = None
 ) -> Iterator[RealBoard]:
-    """On a free port; with the packages in `code` instead of ours."""
+    """Starts TensorBoard on a free port, with the packages in `code` instead of ours."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "log"
         paths = [str(code), str(ROOT)] if code else [str(ROOT / "analyzer"), str(ROOT)]
@@ -153,7 +153,7 @@ def test_what_cannot_be_imported_leaves_the_other_tabs_alone(code: Path, module:
         assert json.loads(board.text("data/runs"))
 
 
-def test_an_analysis_that_fails_is_said_in_the_page(code: Path) -> None:
+def test_the_page_says_that_an_analysis_failed(code: Path) -> None:
     path = code / "stall_analyzer" / "align" / "align.py"
     path.write_text(
         path.read_text() + "\n\ndef align(*_):\n    raise RuntimeError('out of tune')\n"
@@ -166,7 +166,7 @@ def test_an_analysis_that_fails_is_said_in_the_page(code: Path) -> None:
         assert json.loads(board.text("data/runs"))
 
 
-def test_a_worker_that_cannot_run_is_said_in_the_page(code: Path) -> None:
+def test_the_page_says_that_a_worker_cannot_run(code: Path) -> None:
     worker = code / "stall_analyzer" / "results" / "worker_process.py"
     worker.write_text(worker.read_text() + "\n\ndef main():\n    sys.exit(3)\n")
     with tensorboard("--logdir", str(SAMPLES), code=code) as board:

@@ -34,7 +34,7 @@ def test_runs_are_named_as_tensorboard_names_them(samples: Board) -> None:
     assert sorted(samples.runs()) == NAMES
 
 
-def test_a_run_says_in_the_list_what_its_report_says(samples: Board) -> None:
+def test_a_run_says_the_same_in_the_list_as_in_its_report(samples: Board) -> None:
     for name, run in samples.runs().items():
         report = samples.report(name)["report"]
         assert run["state"] == "ready"
@@ -79,7 +79,7 @@ def test_a_report_is_an_entry_of_the_document(samples: Board, name: str) -> None
 
 
 def test_a_report_tells_where_each_trace_begins(samples: Board) -> None:
-    """The sample was profiled from before its first epoch on."""
+    """The sample was profiled from before its first epoch."""
     answer = samples.report(RUN)
     (trace,) = answer["traces"]
     (session,) = samples.runs()[RUN]["sessions"]
@@ -103,7 +103,7 @@ def test_the_ledger_lane_tiles_the_first_epoch(samples: Board, name: str) -> Non
 
 
 @pytest.mark.parametrize("pixels", [1, 100, 10_000])
-def test_the_ledger_lane_holds_the_buckets_of_the_report_at_any_width(
+def test_the_ledger_lane_has_the_buckets_of_the_report_at_any_width(
     samples: Board, pixels: int
 ) -> None:
     answer = whole(samples, pixels=pixels)
@@ -123,7 +123,7 @@ def test_lanes_show_what_the_issue_asks_for(samples: Board) -> None:
     assert lanes["thread"]["depth"] > 1
 
 
-def test_a_loss_that_is_no_number_is_null(samples: Board) -> None:
+def test_a_nan_loss_is_null(samples: Board) -> None:
     series = {series["id"]: series for series in whole(samples)["series"]}
     assert None in [value for _, value in series["loss"]["points"]]
     assert series["learning_rate"]["points"]
@@ -172,7 +172,7 @@ def test_an_impossible_window_is_a_bad_request(samples: Board, wrong: dict[str, 
 # ---------------------------------------------------------------- one event, a range of them
 
 
-def test_an_item_of_the_timeline_can_be_looked_at_alone(samples: Board) -> None:
+def test_a_single_item_of_the_timeline_can_be_examined(samples: Board) -> None:
     answer = whole(samples)
     lane = next(lane for lane in answer["lanes"] if lane["id"] == "thread")
     start, end, name, row, *_ = lane["items"][0]
@@ -183,7 +183,7 @@ def test_an_item_of_the_timeline_can_be_looked_at_alone(samples: Board) -> None:
     assert samples.ask("event", run=RUN, **{**where, "lane": "nobody"}).status_code == 404
 
 
-def test_the_sums_of_all_of_it_are_those_of_the_report(samples: Board) -> None:
+def test_the_sums_of_the_whole_range_are_those_of_the_report(samples: Board) -> None:
     report = samples.report(RUN)["report"]
     window_ps = report["window"]["duration_ps"]
     answer = samples.answer("range", run=RUN, start_ps=0, end_ps=window_ps)
@@ -193,7 +193,7 @@ def test_the_sums_of_all_of_it_are_those_of_the_report(samples: Board) -> None:
     assert samples.ask("range", run=RUN, start_ps=5, end_ps=5).status_code == 400
 
 
-def test_a_python_function_of_the_input_has_a_lane_of_its_own(samples: Board) -> None:
+def test_a_python_function_of_the_input_has_its_own_lane(samples: Board) -> None:
     found = samples.answer("search", run="input_py_function", text="EagerPyFunc")
     assert found["total"] > 0
     assert all(hit["lane"].startswith("thread/") for hit in found["hits"])
@@ -305,7 +305,7 @@ def test_answers_are_strict_json(samples: Board) -> None:
     json.loads(response.get_data(as_text=True), parse_constant=refuse)
 
 
-def test_nothing_is_written_into_the_logdir(samples: Board, tmp_path: Path) -> None:
+def test_nothing_is_written_to_the_logdir(samples: Board, tmp_path: Path) -> None:
     def listing() -> list[tuple[str, float]]:
         return sorted((str(path), path.stat().st_mtime) for path in SAMPLES.rglob("*"))
 

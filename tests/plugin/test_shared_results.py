@@ -20,7 +20,7 @@ WINDOW = {"start_ps": 0, "end_ps": 10**15, "pixels": 100}
 
 @pytest.fixture
 def logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """Given to the command by its relative path, to the tab by its whole one."""
+    """The command gets a relative path, the tab an absolute one."""
     copy_sample("compile_tracing", tmp_path / "logs" / "a")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "logs"
@@ -58,7 +58,7 @@ def test_what_the_command_has_analyzed_opens_at_once_in_the_tab(
 def test_its_timeline_is_made_when_somebody_looks_at_it(logs: Path) -> None:
     analyze()
     board = Board(str(logs))
-    assert board.runs()["a"]["progress"] is None  # nobody does
+    assert board.runs()["a"]["progress"] is None  # nobody looks yet
     first = board.answer("report", run="a")
     assert first["progress"] is not None
     waiting = board.answer("timeline", run="a", **WINDOW)
@@ -70,7 +70,7 @@ def test_its_timeline_is_made_when_somebody_looks_at_it(logs: Path) -> None:
     assert board.answer("timeline", run="a", **WINDOW)["version"] == last["version"]
 
 
-def test_a_timeline_that_cannot_be_made_costs_no_report(
+def test_a_timeline_that_cannot_be_made_does_not_cost_the_report(
     logs: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     analyze()
@@ -93,7 +93,7 @@ def test_what_the_command_could_not_read_is_tried_again_by_the_tab(logs: Path) -
 # ---------------------------------------------------------------- from the tab to the command
 
 
-def test_what_the_tab_has_analyzed_is_unchanged_for_the_command(logs: Path, tmp_path: Path) -> None:
+def test_the_command_uses_what_the_tab_has_analyzed(logs: Path, tmp_path: Path) -> None:
     report = Board(str(logs)).report("a")["report"]
     before = results(tmp_path / "cache")
     assert len(before) == 1
@@ -124,7 +124,7 @@ def test_a_changed_run_is_read_again_by_either(logs: Path, tmp_path: Path) -> No
     assert board.report("a")["version"] != first
 
 
-def test_a_run_that_was_just_written_is_known_where_its_first_epoch_is_over(
+def test_a_run_that_was_just_written_is_kept_if_its_first_epoch_is_over(
     logs: Path, tmp_path: Path
 ) -> None:
     for path in logs.rglob("*"):
@@ -138,7 +138,7 @@ def test_a_run_that_was_just_written_is_known_where_its_first_epoch_is_over(
 def test_a_run_without_a_finished_epoch_is_read_by_the_command_each_time(
     logs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whether it is stuck can be told only now; the tab, which stays open, looks again later."""
+    """Whether it is stuck can be decided only now; the tab, which stays open, looks again later."""
     shutil.rmtree(logs / "a")
     (logs / "a" / "train").mkdir(parents=True)
     model = event_files.record(event_files.model(MODEL))

@@ -1,4 +1,4 @@
-"""The process that works: when it starts and ends, and whatever goes wrong with it is said."""
+"""The worker process: when it starts and ends, and how its failures are reported."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from tests.plugin.workers import Counting, Failing, only_run, settled
 # ---------------------------------------------------------------- from its start to its end
 
 
-def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
+def test_a_worker_can_start_before_the_first_request(run: Run) -> None:
     worker = Counting()
     analyses = Analyses(lambda: worker)
     analyses.warm_up()
@@ -32,7 +32,7 @@ def test_a_worker_can_start_before_the_first_question(run: Run) -> None:
 
 @pytest.fixture
 def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A file that a worker makes when it starts."""
+    """A file that a worker creates when it starts."""
     path = tmp_path / "mark"
     monkeypatch.setattr(
         worker_process, "COMMAND", (sys.executable, "-c", f"open({str(path)!r}, 'w')")
@@ -40,7 +40,7 @@ def mark(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_the_worker_starts_with_tensorboards_page_where_there_are_logs(
+def test_the_worker_starts_with_tensorboards_page_if_there_are_logs(
     tmp_path: Path, mark: Path
 ) -> None:
     copy_of("event_files_only", tmp_path / "logs" / "a")
@@ -59,7 +59,7 @@ def test_without_logs_the_worker_starts_with_the_tab(tmp_path: Path, mark: Path)
     assert happens(mark.exists)
 
 
-def test_a_worker_waits_for_the_next_question_for_a_while(
+def test_a_worker_waits_for_the_next_request_for_a_while(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workers: list[Counting] = []
@@ -88,7 +88,7 @@ def test_a_worker_waits_for_the_next_question_for_a_while(
 # ---------------------------------------------------------------- what goes wrong
 
 
-def test_a_failure_is_told_and_not_stored(run: Run) -> None:
+def test_a_failure_is_reported_and_not_stored(run: Run) -> None:
     status = settled(Analyses(Failing), run)
     assert status.state == "failed"
     assert status.error == "This run could not be analyzed: it is cursed."
@@ -96,7 +96,7 @@ def test_a_failure_is_told_and_not_stored(run: Run) -> None:
 
 
 def damage_worker(monkeypatch: pytest.MonkeyPatch, function: str, *does: str) -> None:
-    """In the worker's process, this comes before the function is called for the run `a`."""
+    """In the worker's process, runs this before the function is called for the run `a`."""
     script = [
         "import os, pathlib, time",
         "from stall_analyzer import outcome",
@@ -167,7 +167,7 @@ def test_a_worker_that_hangs_is_stopped_and_costs_only_its_own_run(
 
 
 def is_alive(pid: int) -> bool:
-    """Whether it still works: one that is dead may be listed until its parent looks."""
+    """Whether it still works: a dead process may be listed until its parent reaps it."""
     try:
         status = Path(f"/proc/{pid}/status").read_text(encoding="ascii")
     except (FileNotFoundError, ProcessLookupError):  # it ended while it was read
@@ -195,7 +195,7 @@ def test_a_worker_that_cannot_start_is_a_failure_with_a_reason(
     assert "no process could be started" in str(status.error)
 
 
-def test_a_file_that_vanishes_before_it_is_read_is_told_in_the_report(tmp_path: Path) -> None:
+def test_the_report_says_that_a_file_vanished_before_it_was_read(tmp_path: Path) -> None:
     folder = copy_of("healthy", tmp_path / "logs")
     run = only_run(folder)
     (trace,) = folder.rglob("*.xplane.pb")

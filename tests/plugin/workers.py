@@ -1,4 +1,4 @@
-"""Workers that need no process, and patience with those that are one."""
+"""Workers without a process, and ways to wait for those that have one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.patience import PATIENCE_S, happens
 
 
 class Counting(WorkerProcess):
-    """Analyses in this process, when it may, and counts."""
+    """Analyzes in this process, when allowed to, and counts."""
 
     error = ""
 
