@@ -109,7 +109,7 @@ def test_nothing_found_is_said_on_stderr(tmp_path: Path, capsys: Capsys) -> None
 def test_no_matching_run_lists_those_there_are(world: Any, capsys: Capsys) -> None:
     world({"a": "healthy", "b": "healthy"})
     assert cli.main(["logs", "--run", "c"]) == NOTHING_FOUND
-    assert "no run is called c; there are: a, b" in capsys.readouterr().err
+    assert "no run is named c; the runs are: a, b" in capsys.readouterr().err
 
 
 def test_an_unreadable_host_makes_the_report_partial_but_prints_it(

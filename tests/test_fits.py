@@ -55,7 +55,7 @@ def test_fits_of_other_models_are_not_later_epochs(tmp_path: Path) -> None:
     timeline = align([], log)
     assert timeline.window.duration_ps == 4 * PS_PER_S
     assert timeline.later_epochs_ps == (4 * PS_PER_S,)
-    assert "2 fits in this process: this is about the first." in notes_of(timeline)
+    assert "This process ran 2 fits; this report is about the first." in notes_of(timeline)
     assert "other models" in notes_of(timeline)
 
 
@@ -65,7 +65,7 @@ def test_fits_of_the_same_model_are_later_epochs(tmp_path: Path) -> None:
     timeline = align([], log)
     assert timeline.window.duration_ps == 4 * PS_PER_S
     assert timeline.later_epochs_ps == (4 * PS_PER_S,) * 2
-    assert "3 fits in this process" in notes_of(timeline)
+    assert "This process ran 3 fits" in notes_of(timeline)
     assert "the same model" in notes_of(timeline)
 
 

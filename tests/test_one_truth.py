@@ -94,7 +94,7 @@ def test_the_terminal_shows_the_estimate_with_ranges_and_what_it_rests_on() -> N
     assert "200 ms    3%  (160–240 ms)\n" in shown, "unknown stays where it is"
     assert "97%" not in shown, "what was not traced is no competing figure"
     assert "estimated; traced exactly: 3% of the epoch\n" in shown
-    assert "what this rests on\n  First step: its bounds are known.\n" in shown
+    assert "what this is based on\n  First step: its bounds are known.\n" in shown
 
 
 @pytest.mark.parametrize("width", [72, 80, 120])
@@ -114,7 +114,7 @@ def test_markdown_shows_the_estimate_with_ranges_and_what_it_rests_on() -> None:
     shown = markdown.render(document(partly_traced()))
     assert "| bucket | time, estimated | share | | mostly |" in shown
     assert "| compile | 3.00 s (2.40–3.60 s) | 48% |" in shown
-    assert "traced exactly: 3% of the epoch. What this rests on:\n\n- First step: its" in shown
+    assert "traced exactly: 3% of the epoch. What this is based on:\n\n- First step: its" in shown
 
 
 def test_a_notebook_shows_the_estimate() -> None:
@@ -168,7 +168,7 @@ def test_sums_say_how_many_runs_are_estimated() -> None:
     made = fleet.summary()
     assert made["estimated_runs"] == 1
     assert made["buckets_ps"]["compile"] > 3000 * MS
-    assert view.headline(made).endswith("was lost. In 1 of the runs this is estimated.")
+    assert view.headline(made).endswith("was lost. For 1 run, this is estimated.")
     runs = next(table for table in view.fleet_tables(made) if table.title == "costliest runs")
     assert [row[0] for row in runs.rows] == ["~5.10 s", "439 ms"]
 

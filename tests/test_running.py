@@ -192,7 +192,7 @@ def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(
     now_ns = time.time_ns()
     monkeypatch.setattr(time, "time_ns", lambda: now_ns)
     sentence = analyzed(tmp_path, now_ns / NS - 90).entry["verdict"]["sentence"]
-    assert "no epoch is finished after 1 min 30 s" in sentence
+    assert "no epoch has finished after 1 min 30 s" in sentence
 
 
 def test_a_run_that_goes_on_is_read_again_though_its_files_stay_the_same(tmp_path: Path) -> None:

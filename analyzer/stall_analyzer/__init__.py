@@ -1,4 +1,4 @@
-"""Stall: where the first epoch of a TensorFlow training went.
+"""Stall: where the time of the first epoch went when TensorFlow trains.
 
     import stall_analyzer as stall
 
@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     from stall_analyzer.model.findings import Change, Verdict
     from stall_analyzer.trackers import log_to
 
-__version__ = "0.2.0"  # pyproject.toml reads it here: asking the installed package takes longer
+# Pyproject.toml reads it from here: asking the installed package would take longer.
+__version__ = "0.2.0"
 
 _HOMES = {
     "Analysis": "api",
@@ -34,7 +35,7 @@ _HOMES = {
     "Verdict": "model.findings",
     "analyze": "api",
     "log_to": "trackers",
-    "load_ipython_extension": "cell_magic",  # %load_ext stall_analyzer asks for it
+    "load_ipython_extension": "cell_magic",  # what `%load_ext stall_analyzer` calls
     "unload_ipython_extension": "cell_magic",
 }
 

@@ -58,7 +58,7 @@ class Finding:
     gain_s: tuple[float, float]  # saved in the first epoch
     later_gain_s: tuple[float, float]  # saved in each later epoch
     confidence: float
-    stack: tuple[str, ...]  # of the thread that proves it, innermost frame first
+    stack: tuple[str, ...]  # the thread that proves it, innermost frame first
 
 
 @dataclass(frozen=True)
@@ -90,17 +90,17 @@ class Analysis(Sequence["Analysis"]):
         self._runs = tuple(runs)
         self._timelines = tuple(timelines)  # for the page, as plain data
         self._notes = tuple(notes)
-        self.paths = tuple(paths)  # that were read: nothing may be written there
+        self.paths = tuple(paths)  # the paths that were read: nothing may be written there
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def __getitem__(self, which: int | str | slice) -> Analysis:
-        """By number or slice, or all attempts of the run of that name."""
+        """By number or slice, or all attempts of the run with that name."""
         if isinstance(which, str):
             chosen = [i for i, run in enumerate(self._runs) if run["run"] == which]
             if not chosen:
-                raise KeyError(f"no run is named {which}; there are: {self._names}")
+                raise KeyError(f"no run is named {which}; the runs are: {self._names}")
         else:
             numbers = range(len(self))[which]
             chosen = [numbers] if isinstance(numbers, int) else list(numbers)
@@ -135,13 +135,13 @@ class Analysis(Sequence["Analysis"]):
 
     @property
     def duration_s(self) -> float:
-        """Of the first epoch."""
+        """How long the first epoch took."""
         return _seconds(self._run["window"]["duration_ps"])
 
     @property
     def buckets_s(self) -> dict[Bucket, float]:
-        """Where the first epoch went: all buckets, adding up to its duration. Estimated where not
-        all of it was traced (`estimated`)."""
+        """Where the time of the first epoch went: all buckets, adding up to its duration. Estimated
+        if not all of it was traced (`estimated`)."""
         return _all_seconds(figures(self._run)["buckets_ps"])
 
     @property
@@ -156,7 +156,7 @@ class Analysis(Sequence["Analysis"]):
 
     @property
     def findings(self) -> tuple[Finding, ...]:
-        """Those most worth acting on first."""
+        """Findings, most worth acting on first."""
         return tuple(_finding(found) for found in self._run["findings"])
 
     @property
@@ -165,7 +165,7 @@ class Analysis(Sequence["Analysis"]):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What was missing, cut or assumed."""
+        """What was missing, cut off or assumed."""
         return tuple(note["text"] for note in self._run["notes"])
 
     @property
@@ -174,7 +174,7 @@ class Analysis(Sequence["Analysis"]):
         return document(list(self._runs), self._notes)
 
     def to_dataframe(self) -> pandas.DataFrame:
-        """A row for each step of each run, with a column for each bucket. Needs pandas."""
+        """A DataFrame with a row for each step and a column for each bucket. Needs pandas."""
         try:
             import pandas  # noqa: PLC0415  optional, and slow to import
         except ImportError as error:
@@ -194,7 +194,8 @@ class Analysis(Sequence["Analysis"]):
             return markdown.render(self.document)
         if suffix == ".json":
             return json.dumps(valid_text(self.document), allow_nan=False, indent=2)
-        raise UsageError(f"cannot save a report as {suffix or 'nothing'}: use .html, .md or .json")
+        unknown = suffix or "a file without a suffix"
+        raise UsageError(f"cannot save a report as {unknown}: use .html, .md or .json")
 
     @property
     def _run(self) -> ReportEntry:
@@ -225,14 +226,14 @@ def analyze(
 
     `console` is what the run wrote to its terminal, if that is not next to its logs.
 
-    Raises NothingFound where there is none. Bad files become notes, never exceptions.
+    Raises NothingFound if there is none. Bad files become notes, never exceptions.
     """
     several = [paths] if isinstance(paths, (str, PathLike)) else paths
     read = [fspath(path) for path in several]
     found = discover(read)
     if fspath(console):
         found = replace(found, runs=tuple(with_named_console(found.runs, fspath(console))))
-    # The timelines of very many runs would fit neither in memory nor in one page.
+    # The timelines of thousands of runs would fit neither in memory nor in one page.
     extra = html.timelines_of if len(found.runs) <= html.MOST_RUNS else None
     outcomes = [analyze_one(run, extra, progress) for run in found.runs]
     return Analysis(

@@ -69,7 +69,7 @@ class _Stall:
         try:
             with _capture().captured_fits(options.logdir) as folders:
                 _run(self._shell, cell)
-        finally:  # a cell that failed or was interrupted deserves a verdict as well
+        finally:  # a cell that failed or was interrupted gets a verdict, too
             analysis = _analyzed(folders)
             if options.output and analysis is not None:
                 self._shell.user_ns[options.output] = analysis
@@ -95,9 +95,8 @@ def _capture() -> Any:
 
 
 def _run(shell: Any, cell: str) -> None:
-    """As the kernel runs a cell, but an exception is raised, so that "run all" stops there.
-
-    The value of the last expression is shown."""
+    """Runs a cell as the kernel does, but raises exceptions, so that "run all" stops there. The
+    value of the last expression is shown."""
     source = shell.transform_cell(cell)
     file_name = shell.compile.cache(source, shell.execution_count, raw_code=cell)
     body = shell.transform_ast(shell.compile.ast_parse(source, file_name)).body

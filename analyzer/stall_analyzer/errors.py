@@ -1,11 +1,11 @@
-"""Every error a user can meet, and the exit code that `stall-analyze` gives it.
+"""Every error a user can see, and the exit code that `stall-analyze` gives it.
 
     StallError                  1
     ├── UsageError              2   the command line asks for something impossible
     ├── NothingFound            3   no run, session or event file under the paths given
     ├── UnreadableFile          4   a file could not be read at all (a partial report still comes)
-    │   ├── Unreachable             its file system failed, which may pass
-    │   ├── ForeignFile             another framework's: recognized, not read (a note, not 4)
+    │   ├── Unreachable             its file system failed, perhaps only for now
+    │   ├── ForeignFile             of another framework: recognized, not read (a note, not 4)
     │   └── WireError               its bytes are not what its name promises
     └── ClusterError            7   the Dask cluster cannot be used, or was lost
 
@@ -39,11 +39,11 @@ class UnreadableFile(StallError):
 
 
 class Unreachable(UnreadableFile):
-    """Read again, the file may well be there."""
+    """The file may well be readable next time."""
 
 
 class ForeignFile(UnreadableFile):
-    """A trace of another framework, with what can be said of it."""
+    """A trace of another framework, with what can be said about it."""
 
     def __init__(self, message: str, trace: ForeignTrace) -> None:
         super().__init__(message)
@@ -51,7 +51,7 @@ class ForeignFile(UnreadableFile):
 
 
 class WireError(UnreadableFile):
-    """Raised while walking protobuf bytes; turned into a note by whoever reads the file."""
+    """Raised while walking protobuf bytes; the reader of the file turns it into a note."""
 
 
 class ClusterError(StallError):

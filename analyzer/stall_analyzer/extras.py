@@ -1,6 +1,6 @@
-"""What `stall-analyze` can write beside its report: the page in one file, annotated traces.
+"""What `stall-analyze` can write besides its report: the page in one file, annotated traces.
 
-Each needs more of a report than its entry in the document, made in the process that has it.
+Each needs more of a report than its entry in the document, and is made in the process that has it.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Extra:
-    """What is made of each run besides its entry, and how it is written."""
+    """What is made from each run besides its entry, and how it is written."""
 
     extra_of: ExtraOf
-    # From the document, what `extra_of` made of each of its runs, and the facts of all runs; gives
-    # what was written.
+    # Takes the document, what `extra_of` made from each of its runs, and the facts of all runs;
+    # returns what was written.
     write: Callable[[Document, Sequence[Any], Iterable[Facts]], list[Path]]
-    most_runs: float = math.inf  # of more, only those that cost most are in the document
+    most_runs: float = math.inf  # if there are more, only the costliest are in the document
 
 
 def page_in(path: Path, logdirs: Sequence[str] = ()) -> Extra:
-    """Raises UsageError, before the work, where the page cannot be made or written."""
-    from stall_analyzer.report import html  # noqa: PLC0415  only whoever wants it waits for it
+    """Raises UsageError, before the work, if the page cannot be made or written."""
+    from stall_analyzer.report import html  # noqa: PLC0415  slow, and needed only here
 
     check_file(path)
     html.bundle_path()
@@ -45,7 +45,7 @@ def page_in(path: Path, logdirs: Sequence[str] = ()) -> Extra:
 
 
 def annotated_traces_in(folder: Path, logdirs: Sequence[str]) -> Extra:
-    """Raises UsageError, before the work, where `folder` must not be written into."""
+    """Raises UsageError, before the work, if `folder` must not be written into."""
     from stall_analyzer.report import annotate  # noqa: PLC0415
 
     annotate.check_folder(folder, logdirs)

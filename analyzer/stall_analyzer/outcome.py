@@ -1,7 +1,7 @@
-"""One run, analyzed: its entry of the JSON document, whatever happened.
+"""One run, analyzed: its entry in the JSON document, whatever happened.
 
 A run becomes its entry in the process that analyzed it, so that only plain data crosses from one
-process to another. Whoever needs more of the report than its entry says what, by a function.
+process to another. Whoever needs more of the report than its entry passes a function that makes it.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ from stall_analyzer.signals.ending.still_running import is_timeless
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
 
-# What else to make of a report, as plain data; a function that a process can be told by name.
+# What else to make from a report, as plain data; a function that can be sent to a process by name.
 ExtraOf: TypeAlias = Callable[[Report], Any]
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """One run's entry of the JSON document, and the traceback where our own code failed on it."""
+    """One run's entry in the JSON document, and the traceback if our own code failed on it."""
 
     entry: ReportEntry
     traceback: str = ""
     extra: Any = None
-    final: bool = True  # reading the same files again would give the same
-    timeless: bool = False  # and would at any time, even while the run goes on
+    final: bool = True  # reading the same files again would give the same result
+    timeless: bool = False  # and would at any time, even while the run continues
 
 
 def analyze_one(
@@ -53,14 +53,14 @@ def analyze_one(
         with copies_kept():
             report = analyze(run, progress, kept_in)
             entry = run_document(report)
-            goes_on = report.verdict.status == "running"  # but not forever, whatever is written
+            goes_on = report.verdict.status == "running"  # which does not last, whatever is written
             final = not goes_on and not any(note.may_pass for note in report.notes)
             extra = extra_of(report) if extra_of else None
             timeless = final and is_timeless(report.timeline.events)
             return Outcome(entry, extra=extra, final=final, timeless=timeless)
     except MemoryError:
         return failure(run, "it needs more memory than one run may use (STALL_MEMORY_LIMIT)")
-    except Exception as error:  # a fault of ours in one run must not hide the others
+    except Exception as error:  # a bug of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
 
 

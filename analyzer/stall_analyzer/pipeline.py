@@ -28,9 +28,9 @@ from stall_analyzer.progress import DIVIDING_SHARE, Progress, Reading, ignore_pr
 
 
 def analyze(run: Run, progress: Progress = ignore_progress, kept_in: Path | None = None) -> Report:
-    """Read a run and account for its first epoch. Bad data become notes, never exceptions.
+    """Read a run and account for its first epoch. Bad data becomes notes, never exceptions.
 
-    `kept_in`: a folder for what is read of files that grow, so that it is not read again.
+    `kept_in`: a folder for what was read from growing files, so that it is not read again.
     """
     notes = list(run.notes)
     reading = Reading(run, progress)
@@ -55,7 +55,7 @@ def analyze(run: Run, progress: Progress = ignore_progress, kept_in: Path | None
 
 @dataclass(frozen=True)
 class _Pieces:
-    """What was read of a run, but for its traces."""
+    """Everything that was read of a run except its traces."""
 
     run: Run
     events: EventLog | None
@@ -63,7 +63,7 @@ class _Pieces:
     consoles: tuple[ConsoleLog, ...]
 
     def without_one(self) -> Iterator[tuple[str, _Pieces]]:
-        """Where they cannot be answered together: the rest, without the smallest piece first."""
+        """The pieces without one of them, smallest first, for when all together make it fail."""
         if self.dump is not None:
             yield "The dump of the debugger", replace(self, dump=None)
         if self.consoles:
@@ -91,12 +91,12 @@ def _answered(pieces: _Pieces, notes: list[Note], progress: Progress, reading: R
 
 
 def analyze_log(run: Run, events: EventLog) -> Report:
-    """The same of what is in no file: a process that was looked at."""
+    """The same for something that is in no file: a process that was looked at."""
     return _accounted(run, align((), events), list(run.notes), ignore_progress)
 
 
 def _accounted(run: Run, timeline: Timeline, notes: list[Note], progress: Progress) -> Report:
-    # Not above: the command loads them while it reads, see `cli`.
+    # Not imported above: the command loads them while it reads, see `cli`.
     from stall_analyzer.attribute.attribute import attribute  # noqa: PLC0415
     from stall_analyzer.diagnose.diagnose import diagnose  # noqa: PLC0415
 
@@ -112,7 +112,7 @@ def _accounted(run: Run, timeline: Timeline, notes: list[Note], progress: Progre
 def _read_traces(
     run: Run, notes: list[Note], foreign: list[ForeignTrace], reading: Reading
 ) -> Iterator[tuple[ProfileSession, TraceSource]]:
-    """One after the other, so that those of a large cluster need not be in memory together."""
+    """One after the other, so that the traces of a large cluster need not all be in memory."""
     cache = TraceCache(read_trace)
     for session in run.sessions:
         for host in session.hosts:
@@ -122,7 +122,7 @@ def _read_traces(
             except ForeignFile as error:
                 foreign.append(error.trace)
                 notes.append(Note("info", f"{error}.", f"{session.id}/{host.host}"))
-            except UnreadableFile as error:  # one bad host hides no other
+            except UnreadableFile as error:  # one bad host must not hide the others
                 where, may_pass = f"{session.id}/{host.host}", isinstance(error, Unreachable)
                 notes.append(Note("error", f"{error}.", where, may_pass))
             except Exception as error:
@@ -139,7 +139,7 @@ def _unread_hosts(run: Run, timeline: Timeline) -> tuple[str, ...]:
 
 
 def _logging_host(run: Run) -> str:
-    """Whose clock the event files tell."""
+    """The host whose clock the event files use."""
     writers = [writer_of(file.path) for file in run.event_files]
     return next((writer.host for writer in writers if writer is not None), "")
 

@@ -25,8 +25,8 @@ from stall_analyzer.files.tfrecord import framed
 
 Tracker: TypeAlias = Literal["mlflow", "tensorboard"]
 
-FOLDER = "stall"  # of the artifacts
-MOST_CHARACTERS = 5000  # of a tag, by MLflow's own limit
+FOLDER = "stall"  # for the artifacts
+MOST_CHARACTERS = 5000  # in a tag: MLflow's own limit
 
 
 def log_to(tracker: Tracker, analysis: Analysis | LogPath, to: LogPath = "") -> str:
@@ -36,7 +36,7 @@ def log_to(tracker: Tracker, analysis: Analysis | LogPath, to: LogPath = "") -> 
     TensorBoard's event file, which must not be inside the logs that were read. Returns the run's
     id, or the file."""
     if tracker not in get_args(Tracker):
-        raise UsageError(f"there is no tracker {tracker}: use {' or '.join(get_args(Tracker))}")
+        raise UsageError(f"{tracker} is not a tracker: use {' or '.join(get_args(Tracker))}")
     report = analysis if isinstance(analysis, Analysis) else analyze(analysis)
     if tracker == "mlflow":
         return _to_mlflow(report, fspath(to))
@@ -44,7 +44,7 @@ def log_to(tracker: Tracker, analysis: Analysis | LogPath, to: LogPath = "") -> 
 
 
 def scalars_of(report: Analysis) -> dict[str, float]:
-    """By tag. Seconds of the first epoch, of each bucket, and of each finding."""
+    """Seconds of the first epoch, each bucket, and each finding, by tag."""
     figures = {
         "stall/first_epoch_s": report.duration_s,
         "stall/confidence": report.verdict.confidence,
@@ -67,7 +67,8 @@ def _to_mlflow(report: Analysis, run_id: str) -> str:
     except ImportError as error:
         hint = "pip install 'tensorboard-plugin-stall[mlflow]'"
         raise UsageError(f'log_to("mlflow") needs MLflow: {hint}') from error
-    tags, scalars = _tags(report), scalars_of(report)  # refuses many runs before one is begun
+    # Refuses several runs before MLflow starts one.
+    tags, scalars = _tags(report), scalars_of(report)
     try:
         active = mlflow.active_run()
         if run_id or active is not None:
@@ -79,7 +80,7 @@ def _to_mlflow(report: Analysis, run_id: str) -> str:
 
 
 def _name(report: Analysis) -> str:
-    """The folder of a single run has no name relative to others, only its own."""
+    """A run that is the log directory itself has no name in it: its folder's name is used."""
     if report.name != "." or not report.paths:
         return report.name
     return Path(report.paths[0]).absolute().name
@@ -126,7 +127,7 @@ def _to_tensorboard(report: Analysis, folder: str) -> str:
         if _is_within(target, Path(read).absolute()):
             raise UsageError(f"cannot write into {folder}: it is inside the logs that were read")
     scalars = scalars_of(report)
-    # Containers count processes each for itself.
+    # Processes in different containers may have the same id.
     name = f"events.out.tfevents.{time.time_ns() // 10**9}.stall-{gethostname()}.{os.getpid()}"
     file = target / name
     try:
@@ -138,7 +139,7 @@ def _to_tensorboard(report: Analysis, folder: str) -> str:
 
 
 def _is_within(target: Path, read: Path) -> bool:
-    """Also through a link, and next to a single file that was read."""
+    """Follows links, and includes the folder of a single file that was read."""
     if read.is_file():
         read = read.parent
     return target.resolve().is_relative_to(read.resolve())

@@ -17,7 +17,7 @@ import { RunsTable } from "./views/runs_table";
 import { Failed, NoRuns } from "./views/states";
 import { TopBar } from "./views/top_bar";
 
-const NOTES_ABOVE = 3; // of all runs together; more would push the answer off the screen
+const NOTES_ABOVE = 3; // notes about all runs; more would push the answer off the screen
 
 export function App({ source }: { source: DataSource }) {
   const [isDark, setDark] = useState(false);
@@ -94,12 +94,12 @@ export function App({ source }: { source: DataSource }) {
   );
 }
 
-/** Above the answer about one run, only what may be the reason that it is not the right one. */
+/** Above the answer about one run, show only what may be why it is not the right one. */
 function graver(notes: readonly Note[]): Note[] {
   return notes.filter(({ level }) => level !== "info");
 }
 
-/** On paper there is no bar on top to say what one looks at. */
+/** On paper, there is no bar on top that says what this is. */
 function PaperTitle({ place: { view, run, other } }: { place: Place }) {
   const name = useRunName();
   if (view === "runs" || view === "fleet" || run === null) return null;

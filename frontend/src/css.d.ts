@@ -1,4 +1,4 @@
-/** esbuild hands a style sheet over as text. */
+/** esbuild imports a style sheet as text. */
 declare module "*.css" {
   const text: string;
   export default text;

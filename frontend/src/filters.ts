@@ -8,10 +8,10 @@ import type { RunSummary, Status } from "./types";
 export const FACETS = ["status", "bucket", "finding", "day"] as const;
 export type Facet = (typeof FACETS)[number];
 
-/** What the runs of a list have in common; nothing for all of them. */
+/** What the listed runs have in common; nothing if all are listed. */
 export type Only = Partial<Record<Facet | "text", string>>;
 
-/** As it stands in a link: `status:slow_once;finding:ST104;text:resnet`. A text may hold anything. */
+/** As in a link: `status:slow_once;finding:ST104;text:resnet`. A text may contain anything. */
 export function onlyFromLink(link: string | null): Only {
   const only: Only = {};
   const [, facets = "", text] = /^(.*?)(?:(?<=^|;)text:(.*))?$/s.exec(link ?? "") ?? [];
@@ -39,7 +39,7 @@ export function runsWith(runs: readonly RunSummary[], only: Only): RunSummary[] 
   return matchingRuns(some, text ?? "");
 }
 
-/** Those whose name, verdict or findings hold every word of the text, in any case. */
+/** Runs whose name, verdict or findings contain every word of the text, ignoring case. */
 export function matchingRuns(runs: readonly RunSummary[], text: string): RunSummary[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
   if (words.length === 0) return [...runs];
@@ -64,7 +64,7 @@ export interface Choice {
   count: number;
 }
 
-/** What can be chosen of a facet, and what is chosen, though no run may have it. */
+/** What can be chosen for a facet, including what is chosen, even if no run has it. */
 export function choicesOf(runs: readonly RunSummary[], only: Only, facet: Facet): Choice[] {
   const { [facet]: chosen, ...others } = only;
   const counts = new Map<string, number>(chosen ? [[chosen, 0]] : []);
@@ -85,12 +85,12 @@ function rank(facet: Facet, { value, count }: Choice): number {
   return facet === "finding" ? -count : 0;
 }
 
-/** Of days the newest first. */
+/** Days are listed newest first. */
 function inOrder(facet: Facet, a: Choice, b: Choice): number {
   return (facet === "day" ? -1 : 1) * (a.value < b.value ? -1 : 1);
 }
 
-/** In UTC, as the sums by day have it. */
+/** In UTC, as in the sums by day. */
 export function dayOf(unixNs: number | null): string | null {
   return utc(unixNs)?.slice(0, 10) ?? null;
 }

@@ -1,11 +1,11 @@
-/** From sampled stacks to the boxes of a flame graph: who called whom, as wide as it cost. */
+/** From sampled stacks to the boxes of a flame graph: what called what, as wide as it cost. */
 
 import type { Bucket, Ps, RangeAnswer, Stacks } from "./types";
 
-const NARROWEST = 0.003; // of the graph: what is narrower cannot be seen
+const NARROWEST = 0.003; // of the graph: a narrower box cannot be seen
 
 export interface Flame {
-  /** Index of `frames`; -1 for all of it. */
+  /** Index into `frames`; -1 for everything. */
   frame: number;
   ps: Ps;
   children: Flame[];
@@ -36,7 +36,7 @@ export function flamesOf(stacks: Stacks, bucket: Bucket): Flame {
   return { ...root, children: pastTheTrunk(root, new Set(stacks.users)).children };
 }
 
-/** The same of a range of the timeline; frames are places in the list. */
+/** The same for a range of the timeline; frames are indices into the list. */
 export function flamesOfRange(nodes: RangeAnswer["flames"]): Flame {
   const root: Flame = { frame: -1, ps: 0, children: [] };
   const all: Flame[] = [];
@@ -49,7 +49,7 @@ export function flamesOfRange(nodes: RangeAnswer["flames"]): Flame {
   return root;
 }
 
-/** The innermost frame before stacks part. Where they never do, the user's last line is kept. */
+/** The innermost frame before stacks differ. If they never do, the user's last line is kept. */
 function pastTheTrunk(root: Flame, users: ReadonlySet<number>): Flame {
   let at = root;
   let beforeUsers: Flame | null = null;
@@ -62,7 +62,7 @@ function pastTheTrunk(root: Flame, users: ReadonlySet<number>): Flame {
   }
 }
 
-/** Widest first in each row, below who called it. */
+/** Widest first in each row, below its caller. */
 export function boxesOf(root: Flame): Box[] {
   const boxes: Box[] = [];
   const place = (flame: Flame, left: number, depth: number) => {

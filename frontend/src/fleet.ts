@@ -11,14 +11,14 @@ export function fleetHeadline(fleet: Fleet): string {
   if (runs === 0) return "No run has been analyzed yet";
   const whole = total(buckets_ps);
   return (
-    `${counted(runs, "run")}: their first epochs took ` +
+    `${counted(runs, "run")}: ${runs === 1 ? "its first epoch" : "their first epochs"} took ` +
     `${seconds(whole)} of machine time; ${seconds(lost_ps)} of it ` +
     `(${percent(lost_ps, whole)}) was lost.` +
-    (estimated > 0 ? ` In ${estimated.toLocaleString("en")} of the runs this is estimated.` : "")
+    (estimated > 0 ? ` For ${counted(estimated, "run")}, this is estimated.` : "")
   );
 }
 
-/** Not the notes about what was not traced, which cost nothing. */
+/** Without notes about what was not traced, which cost nothing. */
 export function shownFindings({ findings }: Fleet): FleetFinding[] {
   return findings.filter(({ bucket, machine_ps }) => bucket !== "unknown" || machine_ps > 0);
 }
@@ -28,17 +28,17 @@ export interface Column {
   runs: number;
   healthy: number;
   lostShare: string;
-  /** Of the highest column. */
+  /** As a share of the highest column. */
   height: number;
-  /** Of its own column, from the top. */
+  /** Shares of its own column, from the top. */
   segments: { bucket: Bucket; share: number }[];
-  /** Whether there is room to name the day below it. */
+  /** Whether there is room for the day's name below it. */
   label: boolean;
 }
 
 export interface Columns {
   columns: Column[];
-  /** Those that occur in some column. */
+  /** Buckets that occur in some column. */
   buckets: Bucket[];
   /** Earlier days for which there is no room. */
   leftOut: number;

@@ -1,6 +1,6 @@
 /**
  * What the reader has asked to be shown in the timeline: the evidence of a finding, a bucket, a
- * step, the hits of a search. One idea, so that the timeline need not know where a wish came from.
+ * step, the hits of a search. One concept, so that the timeline need not know where the request came from.
  */
 
 import { duration, evidenceLabel } from "./model";
@@ -42,7 +42,7 @@ export function focusOnHit(hit: Hit): Focus {
 
 const STRETCHES_MOST = 20;
 
-/** The longest stretches of a bucket, longest first; null where the timeline shows none. */
+/** The longest stretches of a bucket, longest first; null if the timeline shows none. */
 export function focusOnBucket(bucket: Bucket, timeline: TimelineAnswer): Focus | null {
   const ledger = timeline.lanes.find(({ id }) => id === "ledger");
   const stretches: Span[] = [];
@@ -58,7 +58,7 @@ export function focusOnBucket(bucket: Bucket, timeline: TimelineAnswer): Focus |
   return { title: `${bucket}, longest stretches`, spans, at: 0, bucket };
 }
 
-const CONTEXT = 0.15; // on each side, so that one sees what came before and after
+const CONTEXT = 0.15; // on each side, to show what came before and after
 const SHORTEST_VIEW_PS: Ps = 1e6; // 1 µs: an instant still needs some width around it
 
 /** The part of the window that shows what the focus asks for. */

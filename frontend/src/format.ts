@@ -1,5 +1,5 @@
 /**
- * Picoseconds and shares as a person reads them. The same rules as in stall_analyzer/format.py, so
+ * Picoseconds and shares for people to read. The same rules as in stall_analyzer/format.py, so
  * that the page and the terminal never disagree about a figure.
  */
 
@@ -44,7 +44,7 @@ function padded(value: number): string {
   return String(value).padStart(2, "0");
 }
 
-/** A range, its unit said once where that is possible: 1.03–1.29 s, 850 ms to 1.29 s. */
+/** A range, with one unit if possible: 1.03–1.29 s, 850 ms to 1.29 s. */
 export function between({ low, high }: Range): string {
   const [shortest, longest] = [seconds(low), seconds(high)];
   if (shortest === longest) return longest;
@@ -56,7 +56,7 @@ export function between({ low, high }: Range): string {
     : `${shortest} to ${longest}`;
 }
 
-/** What is left of an epoch: nothing is not said to be possible. */
+/** What is left of an epoch: it is never said to be nothing. */
 export function forecast({ low, high }: Range): string {
   return low === 0 ? `at most ${seconds(high)}` : between({ low, high });
 }
@@ -66,7 +66,7 @@ function split(text: string): [string, string] {
   return [text.slice(0, space), text.slice(space + 1)];
 }
 
-/** A share in whole percent that never rounds something to nothing, nor a part to all. */
+/** A share in whole percent that never rounds something to nothing, or a part to all. */
 export function percent(part: number, whole: number): string {
   if (whole <= 0 || part <= 0) return "0%";
   if (part >= whole) return "100%";
@@ -82,7 +82,7 @@ export function difference(ps: Ps): string {
   return `${ps < 0 ? "−" : "+"}${seconds(Math.abs(ps))}`;
 }
 
-/** A point of time on an axis whose ticks lie `stepPs` apart: 1.25 s, 12.250 ms. */
+/** A point in time on an axis whose ticks are `stepPs` apart: 1.25 s, 12.250 ms. */
 export function tickLabel(ps: Ps, stepPs: Ps): string {
   if (ps === 0) return "0";
   const [unitPs, unit] = [...UNITS].reverse().find(([size]) => Math.abs(ps) >= size) ?? UNITS[0]!;
@@ -99,14 +99,14 @@ export function figure(value: number, unit = "", digits = 3): string {
   return unit ? `${text} ${unit}` : text;
 }
 
-/** From where to where a curve runs, with as many digits as tell the ends apart. */
+/** The range of a curve, with as many digits as needed to tell the ends apart. */
 export function extent(low: number, high: number, unit = ""): string {
   const digits = figure(low, unit) === figure(high, unit) ? 5 : 3;
   const [least, most] = [figure(low, unit, digits), figure(high, unit, digits)];
   return least === most ? most : `${least} to ${most}`;
 }
 
-/** Bytes in the unit that suits them: 512 kB, 300 MB, 1.5 GB. */
+/** Bytes in a suitable unit: 512 kB, 300 MB, 1.5 GB. */
 export function size(bytes: number): string {
   for (const [unitBytes, unit] of [
     [1e9, "GB"],
@@ -121,12 +121,12 @@ export function size(bytes: number): string {
   return `${bytes} bytes`;
 }
 
-/** The beginning of a text, for where there is room for no more. */
+/** The beginning of a text, if there is no room for more. */
 export function cut(text: string, most: number): string {
   return text.length <= most ? text : `${text.slice(0, Math.max(0, most - 1))}…`;
 }
 
-/** Names of traces can be a megabyte long; the middle is what they need least. */
+/** Names in traces can be a megabyte long; the middle matters least. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text;
   const kept = most - 1;
@@ -140,7 +140,7 @@ export function counted(count: number, noun: string): string {
 
 const NS_PER_MS = 1e6;
 
-/** "2026-11-16T22:13:30.000Z"; null for a clock that is not known or was never set. */
+/** "2026-11-16T22:13:30.000Z"; null if the clock is not known or was never set. */
 export function utc(unixNs: number | null): string | null {
   const date = unixNs === null ? null : new Date(unixNs / NS_PER_MS);
   return date && !Number.isNaN(date.getTime()) ? date.toISOString() : null;

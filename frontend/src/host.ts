@@ -1,5 +1,5 @@
 /**
- * The page around ours: TensorBoard's window, or nothing at all for the one-file report. Reaching
+ * The page around ours: TensorBoard's window, or none for the one-file report. Reaching
  * into the parent can fail (another origin, a sandbox), and then the page is on its own.
  */
 
@@ -36,7 +36,7 @@ export function readHash(): string {
   return linkWindow.location.hash;
 }
 
-/** Replaces, so that zooming does not fill the history; TensorBoard sees no hashchange. */
+/** Replaces the entry, so that zooming does not fill the history; TensorBoard sees no hashchange. */
 export function writeHash(hash: string): void {
   if (hash !== linkWindow.location.hash) {
     linkWindow.history.replaceState(linkWindow.history.state, "", hash);

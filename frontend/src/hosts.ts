@@ -1,4 +1,4 @@
-/** Several hosts, by exception: equal ones are one row, the late one stands out. Pure. */
+/** Several hosts: equal ones share a row, so that the late one stands out. Pure. */
 
 import { counted, percent, seconds, moment } from "./format";
 import { median, parts, total } from "./model";
@@ -20,7 +20,7 @@ export interface HeatRow {
   host: string;
   shares: Map<Bucket, number>;
   trains: boolean;
-  /** What the others waited for it, and what it did meanwhile. */
+  /** How long the others waited for it, and what it did in that time. */
   latePs: Ps;
   lateCause: string | null;
 }
@@ -51,9 +51,9 @@ export function heatMap(
 
 // ---------------------------------------------------------------- by exception
 
-const LEAST_ALIKE = 3; // fewer are no crowd
-const ALIKE = 0.05; // of the window, in each bucket: that much differs among hosts that do the same
-const FELT = 0.1; // of what the latest cost: less is the jitter of who comes last
+const LEAST_ALIKE = 3; // fewer are not worth grouping
+const ALIKE = 0.05; // of the window, in each bucket: hosts that do the same differ by this much
+const FELT = 0.1; // of what the latest one cost: less is just jitter
 
 /** "63 wait, 1 is late: 1.22 s for its host.python"; empty where nobody is late. */
 export function latenessSentence(rows: readonly HeatRow[]): string {
@@ -72,9 +72,9 @@ function isLate({ latePs }: HeatRow, rows: readonly HeatRow[]): boolean {
 }
 
 export interface HostGroups {
-  /** Those that differ, each by itself, and all where too few are alike. */
+  /** Hosts that differ, one by one; all hosts if too few are alike. */
   single: HeatRow[];
-  /** Those that do the same; none where they are too few. */
+  /** Hosts that do the same; none if they are too few. */
   alike: HeatRow[];
 }
 
@@ -94,7 +94,7 @@ export function byException(rows: readonly HeatRow[], buckets: readonly Bucket[]
   return { single: rows.filter((row) => !alike.includes(row)), alike };
 }
 
-/** "79%", "78–81%": what a bucket takes on them. */
+/** "79%", "78–81%": the share of a bucket on these hosts. */
 export function sharesOf(rows: readonly HeatRow[], bucket: Bucket): string {
   const shares = rows.map((row) => row.shares.get(bucket) ?? 0);
   const [low, high] = [percent(Math.min(...shares), 1), percent(Math.max(...shares), 1)];
@@ -103,11 +103,11 @@ export function sharesOf(rows: readonly HeatRow[], bucket: Bucket): string {
 
 export interface MemberGroup {
   members: Member[];
-  /** "worker 0 … worker 62" where there are several. */
+  /** "worker 0 … worker 62" if there are several. */
   name: string;
 }
 
-/** Members of which the same can be said are one row; who ended first is always its own. */
+/** Members with the same facts share a row; the one that ended first always has its own. */
 export function memberGroups({ members, ended_first: first }: Cluster): MemberGroup[] {
   const groups = new Map<string, Member[]>();
   for (const member of members) {

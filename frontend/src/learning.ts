@@ -1,9 +1,9 @@
-/** How a run learned, as a chart: which runs show it, and the axes of it. Pure. */
+/** How a run learned, as a chart: which runs show it, and its axes. Pure. */
 
 import { figure } from "./format";
 import type { Learning, Report } from "./types";
 
-/** On the first screen only where learning is the problem. */
+/** On the first screen only if learning is the problem. */
 export function isAboutLearning({ verdict, findings, learning }: Report): boolean {
   if (!learning) return false;
   const isBlamed = findings.some(
@@ -19,7 +19,7 @@ export interface Axis {
   ticks: number[];
 }
 
-/** With as many decimals as tell the ticks of the axis apart. */
+/** With as many decimals as needed to tell the ticks of the axis apart. */
 export function tickText({ ticks, isLog }: Axis, tick: number): string {
   const step = Math.abs((ticks[1] ?? 1) - (ticks[0] ?? 0));
   if (isLog || step >= 1 || Math.abs(tick) >= 1e5) return figure(tick);
@@ -27,7 +27,7 @@ export function tickText({ ticks, isLog }: Axis, tick: number): string {
   return decimals > 6 ? figure(tick, "", 6) : tick.toFixed(decimals);
 }
 
-const LOG_FROM = 50; // times the lowest value: on a plain axis all but the peak would lie flat
+const LOG_FROM = 50; // times the lowest value: on a linear axis, all but the peak would be flat
 const TICKS = 5;
 
 /** From the lowest to the highest value, with round numbers on it. */
@@ -61,7 +61,7 @@ export function roundNumbers(low: number, high: number, most: number): number[] 
   );
 }
 
-/** Where a value lies on the axis: 0 at its low end, 1 at its high one. */
+/** Where a value is on the axis: 0 at its low end, 1 at its high end. */
 export function share({ low, high, isLog }: Axis, value: number): number {
   if (isLog) return Math.log(value / low) / Math.log(high / low);
   return high > low ? (value - low) / (high - low) : 0.5;
@@ -82,16 +82,16 @@ export function learningSentence({ loss, baseline, baseline_words, per }: Learni
 
 export interface LayerBar {
   layer: string;
-  /** The median of its norms; null where none is a number. */
+  /** The median of its norms; null if none is a number. */
   norm: number | null;
-  /** Of the bar: on an axis of powers of ten. */
+  /** The width of the bar, on a logarithmic axis. */
   width: number;
   isLost: boolean;
 }
 
 const SMALLEST_SHARE = 0.02; // a bar that can still be seen
 
-/** The usual gradient of each layer, in the model's order; widths are of powers of ten. */
+/** The usual gradient of each layer, in the model's order; widths are logarithmic. */
 export function layerBars({ gradients }: Learning): LayerBar[] {
   const norms = gradients.map(({ norms: points }) => {
     const values = points.flatMap(({ value }) => (value !== null && value > 0 ? [value] : []));

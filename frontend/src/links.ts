@@ -30,7 +30,7 @@ export const NOWHERE: Place = {
   range: null,
 };
 
-/** Another run: what was looked at in the last one is not in it. */
+/** Another run: it does not have what was looked at in the last one. */
 export const ELSEWHERE: Partial<Place> = { finding: null, host: null, range: null };
 
 const PREFIX = "p.stall.";
@@ -85,7 +85,7 @@ function segments(hash: string): string[] {
   return hash.replace(/^#/, "").split("&").filter(Boolean);
 }
 
-/** A link cut in the middle of an escape is still a link. */
+/** A link that is cut off in the middle of an escape is still a link. */
 function decoded(value: string): string {
   try {
     return decodeURIComponent(value);

@@ -1,10 +1,10 @@
-/** Runs that go on: what is said of their processes, the one that is late by itself. Pure. */
+/** Runs in progress: what is said about their processes, the late one separately. Pure. */
 
 import { counted } from "./format";
 import type { BucketTimes, Live, LiveProcess, RunSummary } from "./types";
 
 export interface LiveLine {
-  /** Whose line it is; empty where there is only one process. */
+  /** Whose line it is; empty if there is only one process. */
   who: string;
   text: string;
   now: string;
@@ -12,7 +12,7 @@ export interface LiveLine {
   buckets_ps: BucketTimes;
 }
 
-/** Those that are late first, each by itself; the others are one line, that of their first. */
+/** Late ones first, one by one; the others share a line, that of the first. */
 export function liveLines({ processes }: Live): LiveLine[] {
   const [late, others] = [
     processes.filter((one) => one.late),
@@ -27,7 +27,7 @@ function line({ text, now, late, buckets_ps }: LiveProcess, who: string): LiveLi
   return { who, text, now, late, buckets_ps };
 }
 
-/** For a line of the list. */
+/** For a line in the list. */
 export function liveInShort(live: Live): string {
   const [first, ...others] = liveLines(live);
   if (!first) return "";
@@ -36,7 +36,7 @@ export function liveInShort(live: Live): string {
   return live.stall || `${late}${first.text}${rest}`;
 }
 
-/** Whether there will be more of it without anybody doing anything. */
+/** Whether there will be more without anyone doing anything. */
 export function goesOn({ live, status }: RunSummary): boolean {
   return live !== null || status === "running";
 }

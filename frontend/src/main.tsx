@@ -1,4 +1,4 @@
-/** The bundle's door: TensorBoard imports the module and calls render(); a file starts itself. */
+/** The entry point: TensorBoard imports the module and calls render(); a file starts itself. */
 
 import { render as renderInto } from "preact";
 import { App } from "./app";

@@ -39,22 +39,22 @@ export function total(times: BucketTimes): Ps {
 // ---------------------------------------------------------------- where the time went
 
 /**
- * Estimated where not all was traced, else as measured. Every view shows these, so that no two of
+ * Estimated if not all was traced, else measured. Every view shows these figures, so that no two of
  * them differ. The same as `figures` in stall_analyzer/report/facts.py.
  */
 export function figuresOf(report: Report): Report | Estimate {
   return report.estimate ?? report;
 }
 
-/** With no more than this share traced, the rest is a guess, or an estimate. */
+/** If no more than this share was traced, the rest is a guess, or an estimate. */
 export const LITTLE_COVERED = 0.5;
 
-/** `~2.10 s`: how an estimated figure is told from a measured one. */
+/** `~2.10 s`: marks an estimated figure. */
 export function about(text: string, isEstimated: boolean): string {
   return isEstimated ? `~${text}` : text;
 }
 
-/** "1.40–2.60 s": what a bucket may have taken; empty where that is measured. */
+/** "1.40–2.60 s": how long a bucket may have taken; empty if that was measured. */
 export function bucketRange({ estimate }: Report, bucket: Bucket): string {
   const range = estimate?.ranges_ps[bucket];
   return range && range.low < range.high ? between(range) : "";
@@ -75,7 +75,7 @@ export function phaseTimes(phases: readonly Phase[]): string[] {
   });
 }
 
-/** What a phase went to. Beside an estimate, what was not traced is no cost: it says so. */
+/** Where the time of a phase went. If there is an estimate, untraced time is not a cost. */
 export function phaseParts({ buckets_ps: times, ...span }: Phase, isEstimated: boolean): string {
   const whole = duration(span);
   if (!isEstimated || !times.unknown) return mostly(times, whole);
@@ -108,7 +108,7 @@ export function median(values: readonly number[]): number {
   return sorted.length % 2 ? sorted[middle]! : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
-/** One column of the step chart: a step or, where there are too many, the longest of several. */
+/** One column of the step chart: a step or, if there are too many, the longest of several. */
 export interface StepColumn {
   step: Step;
   firstIndex: number;
@@ -129,11 +129,11 @@ export function stepColumns(steps: readonly Step[], most: number): StepColumn[] 
   });
 }
 
-/** One step many times longer than the others would make all others invisible. */
+/** A step many times longer than the others would make all others invisible. */
 const TALLEST_TO_MEDIAN = 4;
 const CAPPED_TO_MEDIAN = 2.5;
 
-/** Where the axis of the step chart ends; columns above it are drawn as cut. */
+/** Where the axis of the step chart ends; taller columns are cut off. */
 export function stepAxisEnd(steps: readonly Step[]): Ps {
   const durations = steps.map(duration);
   // Not Math.max(...durations): a hundred thousand arguments would overflow the stack.
@@ -193,22 +193,22 @@ export function describeColumn({ step, firstIndex, lastIndex }: StepColumn): str
 
 // ---------------------------------------------------------------- the window
 
-const LAST_RECORD = "last record: no epoch was finished"; // as kinds.py has it
+const LAST_RECORD = "last record: no epoch was finished"; // as in kinds.py
 
-/** The epoch goes on, or was left before its end. */
+/** The epoch is still running, or was abandoned before its end. */
 export function isUnfinished({ verdict, window }: Pick<Report, "verdict" | "window">): boolean {
   return verdict.status === "running" || window.end_source === LAST_RECORD;
 }
 
-/** What the time is of that the report divides. */
+/** What to call the time that the report divides. */
 export function windowName({ verdict, window }: Report): string {
   if (isUnfinished({ verdict, window })) return "So far";
   return window.epoch === null ? "Trace" : "First epoch";
 }
 
-const SEEN_SHARE = 0.5; // of the window: from less, nothing is said to be well
+const SEEN_SHARE = 0.5; // of the window: with less, a run is never called fine
 
-/** Whether a run without findings may be called well: its training was seen, most of it. */
+/** Whether a run without findings may be called fine: most of its training was seen. */
 export function mayEnjoy({ verdict, window }: Report): boolean {
   const isSeen = window.epoch !== null && window.covered_ps >= SEEN_SHARE * window.duration_ps;
   return verdict.status === "healthy" && isSeen;
@@ -216,7 +216,7 @@ export function mayEnjoy({ verdict, window }: Report): boolean {
 
 // ---------------------------------------------------------------- findings
 
-/** What the first epoch takes after this one change. */
+/** How long the first epoch takes after this one change. */
 export function predicted(finding: Finding, nowPs: Ps): Range {
   return {
     low: Math.max(0, nowPs - finding.gain_ps.high),
@@ -224,12 +224,12 @@ export function predicted(finding: Finding, nowPs: Ps): Range {
   };
 }
 
-/** Of one whose change may save more than it costs, as the figures are read: there is a reason. */
+/** Whether its change may save more than it costs, by the figures as shown, which needs a reason. */
 export function slowsOtherWork({ lost_ps, gain_ps: { high } }: Finding): boolean {
   return high > lost_ps && seconds(high) !== seconds(lost_ps);
 }
 
-/** "saves 1.03–1.29 s, in every epoch"; empty where nothing is predicted. */
+/** "saves 1.03–1.29 s, in every epoch"; empty if nothing is predicted. */
 export function gainSentence(finding: Finding): string {
   const { gain_ps: first, later_gain_ps: later } = finding;
   if (first.high === 0 && later.high === 0) return "";
@@ -242,7 +242,7 @@ export function gainSentence(finding: Finding): string {
   return `${saves}, and ${savesLater} in each later epoch`;
 }
 
-/** Changes to make, and what is only worth knowing. Both in the report's own order. */
+/** Changes to make, and what is only worth knowing, both in the report's order. */
 export function sortedBySeverity(findings: readonly Finding[]): {
   changes: Finding[];
   notes: Finding[];
@@ -253,7 +253,7 @@ export function sortedBySeverity(findings: readonly Finding[]): {
   };
 }
 
-/** "shuffle fill 4.50 s"; an instant has no duration to tell. */
+/** "shuffle fill 4.50 s"; an instant has no duration. */
 export function evidenceLabel(evidence: Evidence): string {
   const ps = duration(evidence);
   return ps > 0 ? `${evidence.label} ${seconds(ps)}` : evidence.label;
@@ -289,7 +289,7 @@ export interface Extent {
   durationPs: Ps;
   stepPs: Ps;
   steps: number;
-  /** Its buckets: not all was traced. */
+  /** Whether its buckets are estimated, because not all was traced. */
   isEstimated: boolean;
 }
 
@@ -302,7 +302,7 @@ export interface Comparison {
   appeared: Finding[];
 }
 
-/** `before` is the run one has, `after` the one it is held against. */
+/** `before` is the current run, `after` the one it is compared with. */
 export function compare(before: Report, after: Report): Comparison {
   const ofId = (findings: Finding[], id: string) => findings.find((other) => other.id === id);
   const [spentBefore, spentAfter] = [figuresOf(before).buckets_ps, figuresOf(after).buckets_ps];
@@ -333,7 +333,7 @@ function extent(report: Report): Extent {
   };
 }
 
-/** "1.49 s (74%) shorter": what the second run saved or lost against the first. */
+/** "1.49 s (74%) shorter": what the second run saved or lost compared with the first. */
 export function comparisonSentence({ before, after }: Comparison): string {
   const saved = before.durationPs - after.durationPs;
   if (saved === 0) return "Both first epochs take the same time.";

@@ -1,5 +1,5 @@
 /**
- * The colors of every view: Okabe and Ito's palette, told apart with any kind of color vision.
+ * The colors of every view: Okabe and Ito's palette, which can be told apart with any kind of color vision.
  * The same as stall_analyzer/report/palette.py; a test holds them together.
  */
 
@@ -31,12 +31,12 @@ export const STATUS_COLORS: Record<Status, string> = {
   unknown: "#999999",
 };
 
-/** Dark text reads on every color but this one. */
+/** Dark text is readable on every color but this one. */
 export function inkOn(bucket: Bucket): string {
   return bucket === "host" ? "#FFFFFF" : "#000000";
 }
 
-/** Lanes of events are tinted by what they can hold up; full colors are the ledger's alone. */
+/** Lanes of events are tinted by their bucket; only the ledger has full colors. */
 export const GROUP_COLORS: Record<LaneGroup, string> = {
   attribution: "#777777",
   training: "#5B7083",
@@ -57,9 +57,9 @@ type Rgb = [red: number, green: number, blue: number];
 
 const LIGHT_SURFACE: Rgb = [0xff, 0xff, 0xff]; // --surface of the style sheet
 const DARK_SURFACE: Rgb = [0x3a, 0x3a, 0x3a];
-const MIDDLE_LUMINANCE = 0.179; // black and white read equally well on it
+const MIDDLE_LUMINANCE = 0.179; // black and white are equally readable on it
 
-/** The bucket's color, as strong as its share, and text that reads on it. */
+/** The bucket's color, as strong as its share, and a readable text color. */
 export function heat(
   bucket: Bucket,
   share: number,

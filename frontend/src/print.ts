@@ -1,6 +1,6 @@
 /**
- * On paper the page is scaled rather than laid out anew: its canvases were painted for the screen,
- * and what lies on them would lose its place.
+ * On paper, the page is scaled and not laid out again: its canvases were painted for the screen, and
+ * what is on top of them would be misplaced.
  */
 
 const PAPER_PX = 1040; // A4 on its side, without its margins

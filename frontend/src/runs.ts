@@ -6,7 +6,7 @@ import type { Progress, RunState, RunSummary, Status } from "./types";
 
 export type SortKey = "run" | "status" | "duration" | "later" | "gain";
 
-/** What to sort by, or null where it is not known. */
+/** What to sort by, or null if it is not known. */
 const KEYS: Record<SortKey, (run: RunSummary) => number | null> = {
   run: () => null,
   status: ({ status }) => status && STATUS_ORDER.indexOf(status),
@@ -20,8 +20,8 @@ function longestFirst(ps: number | null | undefined): number | null {
 }
 
 /**
- * The most interesting first: the longest, the worst, the one with most to save. What is not known
- * comes last, in either direction.
+ * The most interesting first: the longest, the worst, the one with the most to save. Unknown values
+ * come last, in either direction.
  */
 export function sortedRuns(
   runs: readonly RunSummary[],
@@ -39,18 +39,18 @@ export function sortedRuns(
   });
 }
 
-/** Of those with the same verdict, the one with most to save. */
+/** Among runs with the same verdict, the one with the most to save. */
 function byGain(a: RunSummary, b: RunSummary): number {
   return (KEYS.gain(a) ?? 0) - (KEYS.gain(b) ?? 0);
 }
 
-const collator = new Intl.Collator("en", { numeric: true }); // one: making it is what takes time
+const collator = new Intl.Collator("en", { numeric: true }); // creating one is slow
 
 function byName(a: RunSummary, b: RunSummary): number {
   return collator.compare(a.run, b.run);
 }
 
-/** Where something is wrong, that is what a line of the list says, not what could be saved besides. */
+/** If something is wrong, a line of the list says that, not what could be saved besides. */
 const GRAVE: readonly Status[] = ["stuck", "dead", "learning_nothing"];
 
 export function inShort({ status, sentence, findings }: RunSummary): string | null {
@@ -58,7 +58,7 @@ export function inShort({ status, sentence, findings }: RunSummary): string | nu
   return (isGrave ? null : findings?.[0]?.title) ?? sentence;
 }
 
-/** How long it took: `4.20 s`, `> 4.20 s` where it goes on. */
+/** How long it took: `4.20 s`, or `> 4.20 s` if it is not over. */
 export function firstEpoch({ duration_ps, status }: RunSummary): string {
   if (!duration_ps) return "–";
   return `${status === "running" ? "> " : ""}${seconds(duration_ps)}`;
@@ -66,12 +66,12 @@ export function firstEpoch({ duration_ps, status }: RunSummary): string {
 
 // ---------------------------------------------------------------- a great many runs
 
-/** So many are on one page; so many, too, the back end analyses without being asked. */
+/** Runs per page, and also how many the back end analyzes without being asked. */
 export const PAGE_ROWS = 50;
 
 export interface RunsPage {
   rows: RunSummary[];
-  /** From 0; within what there is, whatever was asked for. */
+  /** From 0; always a page that exists, whatever was requested. */
   number: number;
   count: number;
   first: number;
@@ -91,9 +91,9 @@ export function pageOf(runs: readonly RunSummary[], wanted: number): RunsPage {
   };
 }
 
-const NAMES_MOST_CHARACTERS = 4000; // they travel in an address; the others follow with the next one
+const NAMES_MOST_CHARACTERS = 4000; // they are part of a URL; the others follow in the next request
 
-/** Which of the runs on the screen nobody has read yet. */
+/** Which of the runs on the screen have not been read yet. */
 export function unreadNames(rows: readonly RunSummary[]): string[] {
   const names: string[] = [];
   let characters = 0;
@@ -110,7 +110,7 @@ export function hasUnread(runs: readonly RunSummary[]): boolean {
   return runs.some(({ state }) => state === "unread");
 }
 
-/** How many are read, or could not be. */
+/** How many have been read, or could not be. */
 export function readCount(runs: readonly RunSummary[]): number {
   return runs.filter(({ state }) => state === "ready" || state === "failed").length;
 }
@@ -119,7 +119,7 @@ export function isBusy(runs: readonly RunSummary[]): boolean {
   return runs.some(({ state, progress }) => isUnfinished(state, progress));
 }
 
-/** Also a run that is ready, but being read again because its files have grown. */
+/** Includes a run that is ready, but being read again because its files have grown. */
 export function isUnfinished(state: RunState, progress: Progress | null | undefined): boolean {
   return (
     state === "waiting" ||
@@ -128,12 +128,12 @@ export function isUnfinished(state: RunState, progress: Progress | null | undefi
   );
 }
 
-/** One run is opened at once; of several the reader chooses. */
+/** A single run is opened at once; if there are several, the reader chooses. */
 export function firstRun(runs: readonly RunSummary[]): string | null {
   return runs.length === 1 ? runs[0]!.run : null;
 }
 
-/** `.` and `. (attempt 2)` are called by the folder: `logs/run1/` is `run1`. */
+/** `.` and `. (attempt 2)` are named after the folder: `logs/run1/` is `run1`. */
 export function runName(run: string, logdir: string): string {
   const folder = /([^/\\,:]+)[/\\]*$/.exec(logdir)?.[1];
   return folder && folder !== "." ? run.replace(/^\.(?=$| \()/, () => folder) : run;

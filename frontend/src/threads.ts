@@ -3,7 +3,7 @@
 import { counted } from "./format";
 import type { Thread } from "./types";
 
-/** "Thread-10 (worker) and 1 like it"; threads that TensorFlow made have no name of Python's. */
+/** "Thread-10 (worker) and 1 like it"; threads that TensorFlow created have no Python name. */
 export function threadName({ name, count }: Thread): string {
   return `${name || "a TensorFlow thread"}${count > 1 ? ` and ${count - 1} like it` : ""}`;
 }
@@ -15,13 +15,13 @@ export function threadsInShort(threads: readonly Thread[]): string {
   return `${counted(all, "Python thread")}${places}`;
 }
 
-/** The blamed ones first, then the main one; the others as they come. */
+/** The blamed ones first, then the main one, then the others in order. */
 export function culpritFirst(threads: readonly Thread[]): Thread[] {
   const rank = ({ blamed, main }: Thread) => (blamed ? 0 : main ? 1 : 2);
   return [...threads].sort((a, b) => rank(a) - rank(b));
 }
 
-/** Which of its frames is the line that its place names: the one to look at; -1 where none is. */
+/** Which of its frames is the line to look at, the one that its place names; -1 if none is. */
 export function frameOfPlace({ place, frames }: Thread): number {
   if (!place) return -1;
   return frames.findIndex((frame) => {

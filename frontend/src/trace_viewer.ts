@@ -9,7 +9,7 @@ import type { Evidence, Span, Trace } from "./types";
 const CONTEXT = 0.2; // of the evidence's length, on each side
 const LEAST_CONTEXT_MS = 0.05;
 
-/** The trace viewer at the time of the evidence; null where no trace saw it. */
+/** The trace viewer at the time of the evidence; null if no trace saw it. */
 export function traceViewerUrl(
   root: string,
   evidence: Evidence,
@@ -24,14 +24,14 @@ export function traceViewerUrl(
   page.search = query({
     is_streaming: "true",
     is_oss: "true",
-    trace_data_url: data.pathname + data.search, // the viewer puts its own origin before it
+    trace_data_url: data.pathname + data.search, // the viewer adds its own origin
     view_start: start.toFixed(6),
     view_end: end.toFixed(6),
   });
   return page.href;
 }
 
-/** The Profile plugin knows a session only after it has been asked once which there are. */
+/** The Profile plugin knows a session only after it has been asked to list them once. */
 export async function wakeProfilePlugin(root: string): Promise<void> {
   await fetch(new URL("data/plugin/profile/runs", root)).catch(() => null);
 }

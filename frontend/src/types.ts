@@ -1,5 +1,5 @@
 /**
- * What the back end answers, in its own words: tb_stall_plugin/http_api.md explains the routes,
+ * What the back end answers, with its own names: tb_stall_plugin/http_api.md explains the routes,
  * analyzer/stall_analyzer/report/document_types.py a report.
  *
  * All times are picoseconds from the window's start. They fit into a double: 2^53 ps are 2.5 hours
@@ -19,19 +19,19 @@ export interface Progress {
   text: string;
 }
 
-/** Of a great many runs, those that nobody has looked at are "unread". */
+/** If there are very many runs, those that nobody has looked at are "unread". */
 export type RunState = "unread" | "waiting" | "running" | "ready" | "failed";
 
-/** A captured run that goes on, just now. */
+/** A captured run in progress, right now. */
 export interface Live {
   /** The one that leads the others first. */
   processes: LiveProcess[];
-  /** What holds it up, where nothing has moved for long. */
+  /** What holds it up, if nothing has moved for a long time. */
   stall: string;
 }
 
 export interface LiveProcess {
-  /** Of its task; empty where there is only one process. */
+  /** The name of its task; empty if there is only one process. */
   name: string;
   /** "epoch 1, step 56 of 200, 71% waiting for input" */
   text: string;
@@ -43,7 +43,7 @@ export interface LiveProcess {
   buckets_ps: Partial<Record<Bucket, Ps>>;
 }
 
-/** A verdict that has become another one: what it was, and why. */
+/** A verdict that has changed: what it was, and why. */
 export interface VerdictChange {
   unix_s: number;
   status: Status;
@@ -69,7 +69,7 @@ export interface RunsAnswer {
   runs: RunSummary[];
   fleet: Fleet;
   problems: Note[];
-  /** What TensorBoard was given. */
+  /** The log directory that TensorBoard was given. */
   logdir: string;
   /** The lines of code that capture a first epoch. */
   capture: string;
@@ -95,8 +95,8 @@ export type ReportAnswer =
 export type Division = [nameIndex: number, ps: Ps][];
 
 /**
- * `count` > 1: so many intervals, too short for the pixels asked for, became this one. `name` is
- * then the longest one's; in the ledger `division` tells exactly what they came to.
+ * `count` > 1: this many intervals, too short for the requested pixels, were merged. `name` is then
+ * the longest one's; in the ledger, `division` has the exact sums.
  */
 export type Item = [
   start_ps: Ps,
@@ -130,7 +130,7 @@ export interface TimelineAnswer extends Span {
   host: string;
   names: string[];
   lanes: Lane[];
-  /** How many there are; not all of their lanes need be here. */
+  /** How many there are; not all of their lanes may be included. */
   threads: number;
   series: Series[];
   /** How many pixels it was made for. */
@@ -173,21 +173,21 @@ export interface EventAnswer extends Span {
   name: string;
   lane: string;
   row: number;
-  /** How many begin where it was asked for; this is the longest. */
+  /** How many begin in the requested range; this is the longest. */
   count: number;
   arguments: [name: string, value: number | string][];
   /** Outermost first. */
   around: string[];
   inside: [name: string, count: number, ps: Ps][];
-  /** What the training went to meanwhile. */
+  /** Where training time went during it. */
   causes: CauseTime[];
 }
 
-/** A stretch in sums. */
+/** Sums over a stretch. */
 export interface RangeAnswer extends Span {
   causes: CauseTime[];
   ops: [name: string, count: number, ps: Ps, ownPs: Ps][];
-  /** A tree: each names the one around it, or -1. */
+  /** A tree: each has the index of its parent, or -1. */
   flames: [around: number, name: string, ps: Ps][];
 }
 
@@ -210,12 +210,12 @@ export interface ManualPage {
   sections: { heading: string; text: string }[];
 }
 
-/** What the one-file report carries in its `stall-data` script. */
+/** What the one-file report contains in its `stall-data` script. */
 export interface EmbeddedData {
   runs: RunsAnswer;
   reports: Record<string, ReportAnswer>;
   timelines: Record<string, PackedTimeline[]>;
   manuals: Record<string, ManualPage>;
-  /** When. */
+  /** When it was written. */
   written: string;
 }

@@ -11,10 +11,10 @@ import type { ReportAnswer, RunSummary, RunsAnswer } from "./types";
 const FIRST_POLL_MS = 40;
 const POLL_GROWTH = 1.5;
 const POLL_MS = 700;
-const REST = 5; // times what an answer took: a list of thousands must not keep TensorBoard busy
+const REST = 5; // times the duration of an answer, so that TensorBoard is not kept busy
 const RETRY_MS = 5000; // while TensorBoard does not answer
-const LIVE_MS = 2000; // while a run goes on: its capture writes each second
-const GOING_ON_MS = 5000; // reports of it; the back end decides how often it is read again
+const LIVE_MS = 2000; // while a run is in progress: its capture writes each second
+const GOING_ON_MS = 5000; // for its reports; the back end decides how often it is read again
 const IDLE_MS = 15_000; // a new run may begin
 
 export interface Loaded<Answer> {
@@ -27,11 +27,11 @@ interface Question<Answer> {
   /** Null while there is nothing to ask. */
   ask: ((reason: Reason) => Promise<Answer>) | null;
   isPending: (answer: Answer) => boolean;
-  /** When to ask again though nothing is pending; null for never. */
+  /** When to ask again even if nothing is pending; null for never. */
   restMs: (answer: Answer) => number | null;
-  /** What it is about: the answer of another key is of no use. */
+  /** What it is about: an answer for another key is of no use. */
   key: string;
-  /** The same question with other words. */
+  /** The same question with different parameters. */
   words?: string;
   reloads: number;
   isLive: boolean;
@@ -93,7 +93,7 @@ function usePolled<Answer>(question: Question<Answer>): Loaded<Answer> {
     // eslint-disable-next-line react-hooks/exhaustive-deps -- `key` says what is asked for
   }, [key, words, reloads, retries]);
 
-  const isFresh = state.key === key; // until then the state is another run's
+  const isFresh = state.key === key; // until then, the state belongs to another run
   return {
     answer: isFresh ? state.answer : null,
     error: isFresh ? state.error : null,
@@ -128,7 +128,7 @@ export function useReport(
   source: DataSource,
   run: string | null,
   reloads: number,
-  /** As the list has it: where that says something new, so does the report. */
+  /** From the list: if that says something new, so does the report. */
   summary?: RunSummary,
 ): Loaded<ReportAnswer> {
   const isGoingOn = summary !== undefined && goesOn(summary);

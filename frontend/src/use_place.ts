@@ -1,4 +1,4 @@
-/** The place in the page, kept in the address so that it survives a reload and can be sent on. */
+/** The place in the page, kept in the address so that it survives a reload and can be shared. */
 
 import { useEffect, useState } from "preact/hooks";
 import { readHash, watchHash, writeHash } from "./host";

@@ -25,12 +25,12 @@ export const STATUS_ORDER: readonly Status[] = [
   "healthy",
 ];
 
-/** What the status means for whoever is waiting. */
+/** What the status means for someone who is waiting. */
 export const STATUS_ADVICE: Record<Status, string> = {
   healthy: "The time goes to the model itself.",
-  slow_once: "It passes: later epochs do not pay for it again.",
+  slow_once: "It happens only once: later epochs do not pay for it.",
   slow_always: "Waiting will not help: every epoch pays for it.",
-  learning_nothing: "Steps run, but the model does not improve. Stop it and change it first.",
+  learning_nothing: "Steps run, but the model does not improve. Stop it and fix that first.",
   stuck: "No step has ended for a long time.",
   dead: "The process has stopped writing.",
   running: "No epoch has finished yet: this is about the time so far.",
@@ -53,7 +53,7 @@ export const BUCKET_MEANINGS: Record<Bucket, string> = {
   input: "waiting for the next batch",
   compile: "waiting for code to be built",
   memory: "waiting for memory",
-  numerics: "steps that taught nothing",
+  numerics: "steps without learning",
   compute: "the model's own work",
   communication: "waiting for other machines",
   host: "Python, callbacks, dispatch",
@@ -68,7 +68,7 @@ export const SEVERITY_WORDS: Record<Severity, string> = {
 };
 
 export const GROUP_WORDS: Record<LaneGroup, string> = {
-  attribution: "", // its one lane names itself
+  attribution: "", // its only lane has its own name
   training: "Training",
   input: "Input pipeline",
   compile: "Compile",
@@ -78,13 +78,13 @@ export const GROUP_WORDS: Record<LaneGroup, string> = {
 
 export const STATE_WORDS: Record<RunState, string> = {
   unread: "Not read yet",
-  waiting: "Waiting for its turn",
+  waiting: "Waiting its turn",
   running: "Being analyzed",
   ready: "Ready",
   failed: "Could not be analyzed",
 };
 
-/** `input.first_element` -> `first element`; the bucket stands beside it anyway. */
+/** `input.first_element` -> `first element`; the bucket is shown next to it anyway. */
 export function spokenCause(cause: string): string {
   return cause.slice(cause.indexOf(".") + 1).replaceAll("_", " ");
 }

@@ -87,7 +87,7 @@ def test_workers_of_another_version_are_refused(
 ) -> None:
     monkeypatch.setattr(parallel, "code_version", lambda: f"version {os.getpid()}")
     with (
-        pytest.raises(ClusterError, match=r"the workers have another version of stall-analyze"),
+        pytest.raises(ClusterError, match=r"the workers have a different version of stall-analyze"),
         parallel.on_cluster(address),
     ):
         pass
@@ -110,7 +110,7 @@ def test_a_lost_scheduler_keeps_what_was_done(
         running.close()
         _, said = job.communicate(timeout=PATIENCE_S)
     assert job.returncode == ClusterError.exit_code, said
-    assert "what is done is kept" in said
+    assert "finished runs are kept" in said
 
 
 def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch) -> None:

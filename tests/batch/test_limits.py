@@ -38,7 +38,7 @@ def test_a_run_without_a_window_is_over_no_share() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("inputs=20%", "'inputs' cannot be limited; what can: input, compile"),
+        ("inputs=20%", "'inputs' cannot be limited; you can limit input, compile"),
         ("status=broken", "'broken' is not a verdict; there are: healthy"),
         ("input=20", "'20' is not a duration such as 90s, 30m, 2h or 3d, nor a share such as 20%"),
         ("input>20%", "'input>20%' is not a limit such as input=20%"),

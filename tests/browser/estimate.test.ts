@@ -71,7 +71,7 @@ it("the page of a run has one bar, of the estimate, with ranges and what it rest
   expect(first).toContain("tracing 5.00 s");
   const words = await section.locator(".estimate").innerText();
   expect(words).toContain("Estimated, with the range of each bucket; traced exactly: 3%");
-  expect(words).toContain("What this rests on");
+  expect(words).toContain("What this is based on");
   expect(words).toContain("Steps: 1 profiled of 296.");
 });
 

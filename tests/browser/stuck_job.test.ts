@@ -40,7 +40,7 @@ it("the cluster lists its members, who ended first and who is missing", async ()
   expect(await section.locator("p").innerText()).toContain("node1-worker-1 ended first");
   const rows = await section.locator("tbody tr").allInnerTexts();
   expect(rows.map((row) => row.split(/\s*\t\s*/))).toEqual([
-    ["node0-worker-0", "37", "2023-11-14 22:15:09", "–", "records"],
+    ["node0-worker-0", "37", "2023-11-14 22:15:09", "–", "a capture"],
     ["node1-worker-1", "37", "2023-11-14 22:13:30", "–", "records, ended first"],
     ["worker 2", "–", "nothing"],
   ]);
@@ -53,7 +53,7 @@ it("every thread is shown on demand, the culprit first and open at its line", as
   await threads.first().waitFor();
   expect(await threads.count()).toBe(2);
   expect(await threads.first().locator("summary").innerText()).toMatch(
-    /holds up the training.*waits in queue\.Queue\.get\(\)/,
+    /holds up training.*waits in queue\.Queue\.get\(\)/,
   );
   expect(await threads.first().locator(".frame.here").innerText()).toContain("data.py:12 batches");
   expect(await threads.last().locator(".stack").isVisible()).toBe(false);

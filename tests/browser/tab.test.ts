@@ -189,7 +189,7 @@ describe("a run", () => {
 describe("from the verdict to the events", () => {
   it("a click on evidence moves the timeline there and marks the finding", async () => {
     const frame = await openRun("input_py_function");
-    expect(await range(frame)).toMatch(/^All of it/);
+    expect(await range(frame)).toMatch(/^Whole window/);
     await frame.locator(".evidence .chip button").first().click();
     await expect.poll(() => range(frame)).toMatch(/ from /);
     expect(await frame.locator(".focus-title").innerText()).toContain("ST001");
@@ -251,7 +251,7 @@ describe("the timeline", () => {
       await expectChange();
     }
     await surface.press("0");
-    await expect.poll(() => range(frame)).toMatch(/^All of it/);
+    await expect.poll(() => range(frame)).toMatch(/^Whole window/);
   });
 
   it("is moved along its overview", async () => {
@@ -270,7 +270,7 @@ describe("the timeline", () => {
     await surface.hover({ position: { x: 300, y: 60 } });
     await watched.page.mouse.wheel(0, -10);
     await expect.poll(() => frame.locator(".timeline-help").innerText()).toContain("hold Ctrl");
-    expect(await range(frame)).toMatch(/^All of it/);
+    expect(await range(frame)).toMatch(/^Whole window/);
   });
 
   it("asks for more detail when it is zoomed", async () => {

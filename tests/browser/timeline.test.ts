@@ -99,7 +99,7 @@ describe("a stretch", () => {
     await expect.poll(text).toContain("By cause");
     expect(await text()).toMatch(/input: wait/);
     expect(await panel(frame).locator(".op-table tbody tr").count()).toBeGreaterThan(3);
-    expect(await frame.locator(".timeline-range").innerText()).toMatch(/^All of it/);
+    expect(await frame.locator(".timeline-range").innerText()).toMatch(/^Whole window/);
     await frame.getByRole("button", { name: "Zoom to it" }).click();
     await expect.poll(() => frame.locator(".timeline-range").innerText()).toMatch(/ from /);
   });

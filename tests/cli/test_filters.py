@@ -35,7 +35,7 @@ def test_runs_are_chosen_by_what_was_found(
         output = capsys.readouterr()
         document = json.loads(output.out)
         assert [run["run"] for run in document["runs"]] == chosen
-        assert f"{3 - len(chosen)} other runs" in output.err
+        assert f"{3 - len(chosen)} other run" in output.err
 
 
 def test_runs_that_were_not_asked_for_are_over_no_limit() -> None:

@@ -111,7 +111,7 @@ def test_a_file_may_be_named(
 @pytest.mark.parametrize(
     ("text", "reason"),
     [
-        ("job = 2", r"stall\.toml: there is no setting 'job'; there are: fail-over, baseline, "),
+        ("job = 2", r"stall\.toml: there is no setting 'job'; use one of fail-over, baseline, "),
         ("jobs = 0", r"stall\.toml: jobs: '0' is not a positive number"),
         ("jobs = [1, 2]", "is not one value"),
         ('fail-over = ["inputs=20%"]', "'inputs' cannot be limited"),

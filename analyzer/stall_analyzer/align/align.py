@@ -41,9 +41,8 @@ def align(
     events: EventLog | None,
     logging_host: str = "",
 ) -> Timeline:
-    """The first epoch's window, its steps and phases, and each trace's place in it.
-
-    `logging_host` wrote the event files: its clock is theirs.
+    """The first epoch's window, its steps and phases, and each trace's place in it. `logging_host`
+    is the host that wrote the event files, by its clock.
     """
     notes: list[Note] = []
     seen: list[PlacedTrace] = []
@@ -107,7 +106,7 @@ def _first_traced_ns(seen: Sequence[PlacedTrace]) -> int | None:
 
 
 def _training_steps(logged: LoggedEpoch | None, steps: Sequence[Step]) -> int | None:
-    """As logged. A count that is less than were seen is of something else."""
+    """As logged. If more steps were seen than the logged count, it counts something else."""
     count = logged.steps if logged is not None else None
     seen = sum(step.phase == "training" for step in steps)
     believed = count is not None and (count >= seen or (logged is not None and logged.marked))
@@ -117,7 +116,7 @@ def _training_steps(logged: LoggedEpoch | None, steps: Sequence[Step]) -> int | 
 def _first_step(
     placed: Sequence[PlacedTrace], events: EventLog | None, window: Window
 ) -> FirstStep | None:
-    """As an ordinary log tells it; a capture times each step, and a whole trace shows it."""
+    """From an ordinary log; a capture times each step, and a complete trace shows it."""
     if events is None or window.start_unix_ns is None or window.epoch is None:
         return None
     profiles = [
@@ -131,12 +130,12 @@ def _first_step(
 
 
 def _first_batch(steps: TracedSteps) -> int | None:
-    """Which batch of its epoch the first traced step is, from 1, as Keras marks them."""
+    """The number of the first traced step in its epoch, from 1, as Keras marks batches."""
     return int(steps.number[0]) + 1 if steps.number is not None and len(steps.number) else None
 
 
 def _clock_origin(seen: Sequence[PlacedTrace], logged: LoggedEpoch | None) -> int | None:
-    """Unix ns from which the common clock counts: small numbers of ps, whatever the century."""
+    """Unix ns at which the common clock starts, so that its picoseconds stay small numbers."""
     starts = [p.base_unix_ns for p in seen if p.exact and p.base_unix_ns is not None]
     if logged is not None:
         starts.append(logged.start_ns)
@@ -144,9 +143,8 @@ def _clock_origin(seen: Sequence[PlacedTrace], logged: LoggedEpoch | None) -> in
 
 
 def _reference(placed: Sequence[PlacedTrace], leader: str) -> PlacedTrace | None:
-    """The trace that tells the epoch best: the earliest that saw one begin, else the earliest.
-
-    Of a cluster that was captured, those of the process whose marks count.
+    """The trace that shows the epoch best: the earliest that saw one begin, else the earliest. In a
+    captured cluster, only traces of the process whose marks count.
     """
 
     def worse(p: PlacedTrace) -> tuple[bool, bool, int]:
@@ -158,7 +156,7 @@ def _reference(placed: Sequence[PlacedTrace], leader: str) -> PlacedTrace | None
 def _telling(
     placed: Sequence[PlacedTrace], aligned: Sequence[AlignedTrace], reference: PlacedTrace | None
 ) -> list[AlignedTrace]:
-    """The traces that tell the steps: all that have a place of the host that tells the epoch."""
+    """The traces that show the steps: all placed ones of the host that shows the epoch."""
     best = reference or next((p for p in placed if p.steps is not None), None)
     return [
         a
@@ -172,8 +170,8 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
     duration = window.duration_ps
     shift = placed.on_clock(0) - window.start_ps
     if placed.origin_ps is None and window.clock_unix_ns is not None:
-        # Where nothing has a clock, the traces' own times are all there is. Where only this one
-        # has none, it sits at the window's beginning.
+        # If nothing has a clock, the traces' own times are all there is. If only this one has none,
+        # it is placed at the window's beginning.
         shift = -begin
     if placed.clock.source == "session name":
         shift = min(max(shift, -begin), max(duration - end, -begin))
@@ -181,7 +179,7 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
             "This trace has no clock of its own; its place in the epoch is known to about a second."
         )
         notes.append(Note("info", text, placed.session.id))
-    # Of another month, it has no part in the window; int64 must hold where it lies all the same.
+    # A trace from another month is not part of the window, but its place must still fit into int64.
     shift = min(max(shift, -LONGEST_NS * PS_PER_NS), LONGEST_NS * PS_PER_NS)
     return AlignedTrace(
         source=placed.source,
@@ -199,7 +197,7 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
 
 
 def _stopping_ps(placed: PlacedTrace) -> int:
-    """From the end of the trace to the second in which it was exported; 0 where nothing tells."""
+    """From the end of the trace to the second in which it was exported; 0 if not known."""
     exported_s, base_ns = placed.session.exported_unix_s, placed.base_unix_ns
     if exported_s is None or base_ns is None or not placed.exact:
         return 0

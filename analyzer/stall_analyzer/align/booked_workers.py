@@ -1,4 +1,4 @@
-"""Workers that train together, by their books: when all end a step, and so whose clock is wrong.
+"""Workers that train together, by their books: when all end a step, and which clocks are off.
 
 Synchronous training ends each step on all workers at once. So steps with the same number are
 meetings, and each worker arrived as long before the end as it waited for the others.
@@ -31,13 +31,13 @@ class Worker:
 
     @property
     def ends(self) -> tuple[Int64s, Int64s]:
-        """So many steps were over, and when: rows that end with a step."""
+        """How many steps were over, and when, for rows that end with a step."""
         rows = np.flatnonzero(self.books.steps)
         return np.cumsum(self.books.steps)[rows], self.books.end_ns[rows]
 
 
 def booked_workers(events: EventLog | None) -> tuple[Worker, ...]:
-    """Those of one cluster that end their steps together, by the first one's clock."""
+    """The workers of one cluster that end their steps together, by the first one's clock."""
     captures = events.captures if events is not None else ()
     clustered = [
         Worker(capture, capture.books)
@@ -47,7 +47,7 @@ def booked_workers(events: EventLog | None) -> tuple[Worker, ...]:
         and capture.environment.cluster == captures[0].environment.cluster
     ]  # fmt: skip
     tasks = {worker.capture.environment.task for worker in clustered}
-    if len(tasks) < 2 or len(tasks) < len(clustered):  # one was started again
+    if len(tasks) < 2 or len(tasks) < len(clustered):  # one was restarted
         return ()
     leader, *others = clustered
     placed = [_by_the_clock_of(leader, other) for other in others]
@@ -56,7 +56,7 @@ def booked_workers(events: EventLog | None) -> tuple[Worker, ...]:
 
 
 def with_workers(events: EventLog, workers: Sequence[Worker]) -> EventLog:
-    """The same with the books of these workers on one clock."""
+    """The log with the books of these workers on one clock."""
     books = {worker.capture.trace_name: worker.books for worker in workers}
     captures = (
         replace(capture, books=books.get(capture.trace_name, capture.books))
@@ -66,7 +66,7 @@ def with_workers(events: EventLog, workers: Sequence[Worker]) -> EventLog:
 
 
 def booked_meetings(workers: Sequence[Worker], window: Window) -> Meetings | None:
-    """Those that ended inside the window, in window time."""
+    """The meetings that ended inside the window, in window time."""
     if not workers or window.start_unix_ns is None:
         return None
     common = _common_steps(workers)
@@ -81,18 +81,18 @@ def booked_meetings(workers: Sequence[Worker], window: Window) -> Meetings | Non
 
 
 def _by_the_clock_of(leader: Worker, worker: Worker) -> Worker | None:
-    """None where they do not end their steps together: then they train apart."""
+    """None if they do not end their steps together: then they train separately."""
     my_number, my_end = worker.ends
     their_number, their_end = leader.ends
     _, mine, theirs = np.intersect1d(my_number, their_number, return_indices=True)
     found = median_difference((my_end[mine] - their_end[theirs]) * PS_PER_NS)
-    # A loop may do something between the meeting and what it calls the end of a step.
+    # A loop may do something between the meeting and the point that it marks as the end of a step.
     step_ns = median(np.diff(their_end)) if len(their_end) > 1 else 0
     agree_ps = max(STEPS_AGREE_PS, int(step_ns) * PS_PER_NS)
     if found is None or found.error_ps > agree_ps:
         return None
     if worker.capture.environment.host == leader.capture.environment.host:
-        return worker if abs(found.ps) <= agree_ps else None  # they have one clock
+        return worker if abs(found.ps) <= agree_ps else None  # their clocks agree
     ahead_ns = found.ps // PS_PER_NS
     clock = HostClock("steps", found.shared, found.ps, found.error_ps)
     return replace(worker, books=_moved(worker.books, -ahead_ns), clock=clock)
@@ -115,13 +115,13 @@ def _common_steps(workers: Sequence[Worker]) -> Int64s:
 
 
 def _at(worker: Worker, numbers: Int64s) -> Int64s:
-    """When so many steps were over."""
+    """When this many steps were over."""
     number, end_ns = worker.ends
     return end_ns[np.searchsorted(number, numbers)]
 
 
 def _between(worker: Worker, numbers: Int64s, account: str) -> Int64s:
-    """What was spent until each of these steps was over, since the one before."""
+    """The time spent from the end of the previous one of these steps to the end of each."""
     until = np.cumsum(worker.books.spent(account))[_row_of(worker.books, numbers)]
     return np.diff(until, prepend=0)
 
@@ -130,13 +130,13 @@ def _row_of(books: Books, numbers: Int64s) -> Int64s:
     return np.searchsorted(np.cumsum(books.steps), numbers)
 
 
-# ---------------------------------------------------------------- where no clock saw them wait
+# ---------------------------------------------------------------- if no clock measured the wait
 
 
 def _with_waits(workers: tuple[Worker, ...]) -> tuple[Worker, ...]:
-    """Where no clock stood at the collectives (several replicas in a process, XLA), the call of the
-    step holds the wait as well. All began and ended the step together: who spent least time in the
-    call came last, and what it took longer for the others is what they waited."""
+    """If no clock measured the collectives (several replicas in a process, XLA), the call of the
+    step includes the wait. All began and ended the step together: the one that spent the least time
+    in the call came last, and the extra time of the others is what they waited."""
     if any(worker.books.spent(Account.COLLECTIVE).any() for worker in workers):
         return workers
     common = _common_steps(workers)
@@ -149,7 +149,7 @@ def _with_waits(workers: tuple[Worker, ...]) -> tuple[Worker, ...]:
 
 
 def _with_wait(books: Books, numbers: Int64s, spent: Int64s, waited: Int64s) -> Books:
-    """So much of the time in steps until each of these numbers was a wait."""
+    """Moves this much of the time in steps, up to each of these step numbers, to waiting."""
     last = _row_of(books, numbers)
     group = np.searchsorted(last, np.arange(len(books)))
     share = np.append(waited / np.maximum(spent, 1), 0.0)

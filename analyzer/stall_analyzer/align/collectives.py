@@ -16,27 +16,27 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, rows_called, stat_of
 from stall_analyzer.model.units import NEVER, Int64s
 
-# All members of these wait for each other; whoever sends a broadcast waits for nobody.
+# In these, all members wait for each other; the sender of a broadcast waits for nobody.
 MEETINGS = ("CollectiveReduce", "CollectiveGather", "CollectiveAllToAll")
 
 
 @dataclass(frozen=True)
 class Collectives:
-    """Those of one trace, in trace time; one row for all replicas of the host."""
+    """The collectives of one trace, in trace time; one row for all replicas of the host."""
 
-    # [n, 4]: group, instance, the how manieth under these two, and of how many: where a trace shows
-    # only a part of a loop, nobody can say which of its rounds are whose.
+    # [n, 4]: group, instance, the index among those with these two keys, and how many there are: if
+    # a trace shows only part of a loop, its rounds cannot be matched with others.
     key: Int64s
     arrived_ps: Int64s  # when the last replica was ready
     ended_ps: Int64s
-    hosts: int | None = None  # that take part, this one among them, where the trace says it
+    hosts: int | None = None  # that take part, including this one, if the trace says so
 
 
 @dataclass(frozen=True)
 class MeetingTable:
     """Collectives that several traces show: a row for each, a column for each trace.
 
-    Times are those of the trace; NEVER where it does not show the meeting.
+    Times are those of each trace; NEVER if it does not show the meeting.
     """
 
     arrived_ps: Int64s
@@ -54,7 +54,7 @@ def collectives_of(trace: Trace) -> Collectives:
     order = np.lexsort((start, instance, group))
     start, end, group, instance = start[order], end[order], group[order], instance[order]
     other_keys = np.append(True, (np.diff(group) != 0) | (np.diff(instance) != 0))
-    # Replicas of one host take part side by side; a loop inside a graph uses the same keys again.
+    # Replicas of one host take part in parallel; a loop inside a graph reuses the same keys.
     opens = np.flatnonzero(other_keys | np.append(True, start[1:] >= end[:-1]))
     first_of_keys = np.flatnonzero(other_keys[opens])
     count = np.diff(np.append(first_of_keys, len(opens)))
@@ -76,7 +76,7 @@ def _hosts(trace: Trace, replicas: int) -> int | None:
 
 
 def meeting_table(parts: Sequence[Collectives]) -> MeetingTable:
-    """Only what at least two of the traces show."""
+    """Only collectives that at least two of the traces show."""
     key = np.concatenate([part.key for part in parts])
     column = np.repeat(np.arange(len(parts)), [len(part.key) for part in parts])
     _, row, seen = np.unique(key, axis=0, return_inverse=True, return_counts=True)
@@ -94,7 +94,7 @@ def meeting_table(parts: Sequence[Collectives]) -> MeetingTable:
 def meetings_of(
     parts: Sequence[Collectives], hosts: Sequence[str], shifts_ps: Sequence[int], window_ps: int
 ) -> Meetings | None:
-    """Those inside the window, in window time (trace time + shift), a column for each host."""
+    """Meetings inside the window, in window time (trace time + shift), with a column per host."""
     names = tuple(dict.fromkeys(hosts))
     if len(names) < 2:
         return None

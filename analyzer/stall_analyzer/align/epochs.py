@@ -1,8 +1,8 @@
 """Where the epochs of a trace begin and end.
 
 Keras 2 marks each batch with its epoch. Keras 3 marks nothing in an ordinary profile, but before
-each epoch it resets its metrics and makes an iterator; before the first epoch of a fit() it makes a
-dataset, or asks for the size of the user's. A custom loop only makes the iterator.
+each epoch it resets its metrics and creates an iterator; before the first epoch of a fit() it
+creates a dataset, or asks for the size of the user's. A custom loop only creates the iterator.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ class Epoch:
     """An epoch in one trace, in its time."""
 
     start_ps: int
-    end_ps: int | None  # None: the trace does not show where it ends
+    end_ps: int | None  # None if the trace does not show where it ends
     start_source: str
     end_source: str
-    end_exact: bool  # nothing but the end of the epoch lies before it
-    begin_seen: bool  # False: the trace began in the middle of it
-    begins_fit: bool = False  # it is the first of a further fit() in the trace
-    compiled_anew: bool = False  # … of another model, or of one that was compiled again
+    end_exact: bool  # only the work at the end of the epoch comes before it
+    begin_seen: bool  # False if the trace began in the middle of it
+    begins_fit: bool = False  # it is the first epoch of another fit() in the trace
+    compiled_anew: bool = False  # … with another model, or one that was compiled again
 
 
 @dataclass(frozen=True)
 class _Begin:
     """A place in a trace where an epoch begins."""
 
-    start_ps: int  # of the epoch that begins
-    previous_end_ps: int  # of the epoch before
+    start_ps: int  # when the epoch begins
+    previous_end_ps: int  # when the epoch before it ended
     source: str
     seen: bool = True
-    fit: bool = False  # a further fit() begins
+    fit: bool = False  # another fit() begins
     compiled: bool = False
 
     @property
@@ -49,7 +49,7 @@ class _Begin:
 
 
 def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
-    """Epochs in order; empty where the trace holds no training step."""
+    """Epochs in order; empty if the trace holds no training step."""
     found = (_begin_at(step, steps, landmarks) for step in _candidates(steps, landmarks))
     begins = [begin for begin in found if begin is not None]
     if not begins:
@@ -61,7 +61,7 @@ def find_epochs(steps: TracedSteps, landmarks: Landmarks) -> tuple[Epoch, ...]:
             end_ps=following.previous_end_ps if following else None,
             start_source=begin.source,
             end_source=following.ends_before if following else "",
-            # Keras 2 takes the old iterator down, and only then resets its metrics.
+            # Keras 2 deletes the old iterator first, and only then resets its metrics.
             end_exact=following is not None
             and following.source == RESET
             and steps.epoch is None
@@ -82,7 +82,7 @@ def _gaps(steps: TracedSteps) -> Int64s:
 
 
 def _candidates(steps: TracedSteps, marks: Landmarks) -> list[int]:
-    """The first training step, and those with something between them and the step before."""
+    """The first training step, and those with something between them and the previous step."""
     trained = np.flatnonzero(steps.training)
     if len(trained) == 0:
         return []
@@ -100,7 +100,7 @@ def _candidates(steps: TracedSteps, marks: Landmarks) -> list[int]:
 
 
 def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
-    """How an epoch begins before this training step, or None if it goes on."""
+    """How an epoch begins before this training step, or None if the epoch continues."""
     first = not steps.training[:step].any()
     since, until = int(_gaps(steps)[step]), int(steps.start_ps[step])
     made = _last_between(marks.iterator_start_ps, since, until)
@@ -116,10 +116,10 @@ def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
         return _Begin(end, int(over), RESET, fit=True, compiled=len(variables) > 0)
     loop = marks.loop_ps if first and marks.loop_ps is not None else until
     if made is not None:
-        # Keras 2 makes the iterator before the epoch begins, a loop when it begins.
+        # Keras 2 creates the iterator before the epoch begins, a loop when it begins.
         ends = marks.iterator_end_ps if steps.epoch is not None else marks.iterator_start_ps
         return _Begin(
-            min(int(ends[made]), loop), int(marks.iterator_start_ps[made]), "iterator made"
+            min(int(ends[made]), loop), int(marks.iterator_start_ps[made]), "iterator created"
         )
     if steps.epoch is not None and not first:
         return _Begin(until, until, "step marker")
@@ -129,7 +129,7 @@ def _begin_at(step: int, steps: TracedSteps, marks: Landmarks) -> _Begin | None:
 
 
 def _remade(marks: Landmarks, steps: TracedSteps) -> bool:
-    """Does every epoch make its own iterator? (Not with steps_per_epoch.)"""
+    """Whether every epoch creates its own iterator. (Not with steps_per_epoch.)"""
     return bool((marks.iterator_start_ps > steps.start_ps[0]).any())
 
 

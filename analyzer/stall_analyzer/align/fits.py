@@ -38,7 +38,7 @@ def profiled_fit(
 
 
 def fits_of(events: EventLog | None, told: int, reference: PlacedTrace | None) -> Fits:
-    """As the log, the capture or the trace tells; whichever knows of most."""
+    """From the log, the capture or the trace, whichever shows the most fits."""
     known = [_from_trace(reference)]
     if events is not None:
         known.append(_from_log(events, told))
@@ -57,7 +57,7 @@ def note_of(fits: Fits) -> Note | None:
         if fits.same_model
         else "The others train other models, or the same model after it was compiled again."
     )
-    text = f"{fits.count} fits in this process: this is about {about}. {others}"
+    text = f"This process ran {fits.count} fits; this report is about {about}. {others}"
     return Note("info", text)
 
 

@@ -1,8 +1,8 @@
 """One clock for all hosts: what they share shows how far apart their clocks are.
 
 A collective ends on all hosts at once, so the median difference of its ends is the difference of
-the clocks. Where hosts train together but no collective can be matched, the numbers of their steps
-serve the same way. Otherwise each host's own clock has to do.
+the clocks. If hosts train together but no collective can be matched, the numbers of their steps
+serve the same purpose. Otherwise, each host's own clock has to do.
 """
 
 from __future__ import annotations
@@ -22,20 +22,21 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import HostClock
 from stall_analyzer.model.units import NEVER, PS_PER_MS, PS_PER_NS, Int64s
 
-# One or two common events may be mistaken; more will not agree by chance.
+# One or two common events may match by mistake; more do not agree by chance.
 SHARED_LEAST = 3
-# Steps that end together do so to a few milliseconds. Where they do not, the hosts train apart.
+# Steps that end together do so within a few milliseconds. If they do not, the hosts train
+# separately.
 STEPS_AGREE_PS = 50 * PS_PER_MS
-# Clocks that a time service keeps agree to this; more is worth a word.
+# Clocks that a time service sets agree within this; a larger difference is worth mentioning.
 NOTABLE_PS = 100 * PS_PER_MS
-# What hosts may share, the surest first.
+# What hosts may share, most reliable first.
 COMPARED: tuple[ClockSource, ...] = ("collectives", "steps")
 NO_TIMES: Int64s = np.empty(0, dtype=np.int64)
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much later the same things are in one trace's time than in another's."""
+    """How much later the same events are in one trace's time than in another's."""
 
     ps: int
     error_ps: int
@@ -45,16 +46,15 @@ class Difference:
 def place_hosts(
     traces: Sequence[PlacedTrace], clock_ns: int | None, logging_host: str
 ) -> Sequence[PlacedTrace]:
-    """Each trace at its place on the common clock, which began at `clock_ns`.
-
-    Of several clocks, that of the logging host counts or, where it left no trace, the first one.
-    Without `clock_ns` nothing at all has a clock, and time may begin anywhere.
+    """Each trace at its place on the common clock, which begins at `clock_ns`. If there are several
+    clocks, that of the logging host counts or, if it left no trace, the first one. Without
+    `clock_ns` nothing at all has a clock, and time may begin anywhere.
     """
     own = [_by_own_clock(trace, clock_ns) for trace in traces]
     hosts = list(dict.fromkeys(trace.host for trace in traces))
     if len(hosts) < 2:
         return own
-    # A worker's trace is called by its host and its task.
+    # A worker's trace is named by its host and its task.
     leader = next((h for h in hosts if f"{h}-".startswith(f"{logging_host}-")), hosts[0])
     return _Placing(own, floating=clock_ns is None).place(leader)
 
@@ -72,10 +72,10 @@ class _Placing:
         self._floating = floating
         self._table = meeting_table([trace.collectives for trace in traces])
         self._placed: dict[int, PlacedTrace] = {}
-        self._ahead: dict[str, int] = {}  # of the hosts whose clocks have been compared
+        self._ahead: dict[str, int] = {}  # for hosts whose clocks have been compared
 
     def place(self, leader: str) -> list[PlacedTrace]:
-        """From each trace that is placed to all that share something with it, and so on."""
+        """Goes from each placed trace to all that share something with it, and so on."""
         order = sorted(range(len(self._traces)), key=lambda i: self._traces[i].host != leader)
         while len(self._placed) < len(self._traces):
             left = [i for i in order if i not in self._placed]
@@ -85,7 +85,8 @@ class _Placing:
         return [self._placed[i] for i in range(len(self._traces))]
 
     def _begin_with(self, index: int) -> None:
-        """Nothing ties it to those placed so far: its own clock, as its host's is known to go."""
+        """Nothing ties it to those placed so far, so use its own clock, corrected as far as
+        known."""
         trace = self._traces[index]
         ahead = self._ahead.setdefault(trace.host, 0)
         if self._floating:
@@ -96,7 +97,7 @@ class _Placing:
         self._placed[index] = trace
 
     def _follow(self, index: int) -> bool:
-        """Place a trace by what it shares with one that is placed, if there is such a one."""
+        """Places a trace by what it shares with one that is already placed, if there is one."""
         trace = self._traces[index]
         for source in COMPARED:
             found = [
@@ -133,7 +134,7 @@ def _by_collectives(table: MeetingTable, index: int, placed: int) -> Difference 
 
 
 def _by_steps(trace: PlacedTrace, placed: PlacedTrace) -> Difference | None:
-    """By their numbers, where both train with others or one has no clock at all."""
+    """By step numbers, if both train with others or one has no clock at all."""
     together = all(len(t.collectives.arrived_ps) for t in (trace, placed))
     if not together and trace.exact and trace.origin_ps is not None:
         return None
@@ -164,7 +165,7 @@ def median_difference(differences: Int64s) -> Difference | None:
 
 
 def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
-    """What the reader must know: how the clocks were set, and how well they agree now."""
+    """What the reader should know: how the clocks were aligned, and how well they agree now."""
     notes = []
     for source in COMPARED:
         clocks = [clock for clock in all_clocks if clock.source == source]

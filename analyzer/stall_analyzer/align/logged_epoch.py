@@ -19,11 +19,11 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S, PS_PER_S, Int64s
 
 MARKED = "the capture marked it"
-# More picoseconds than int64 holds: the clock jumped, or the files are of several runs.
+# More picoseconds than int64 can hold: the clock jumped, or the files are from several runs.
 LONGEST_NS = 100 * 24 * 3600 * NS_PER_S
 LOOP_END = "last record of a loop that logs no epochs"
-LEAST_RECORDS = 3  # of a scalar that tells the course of a loop
-LONGEST_STEP_S = 1e6  # a damaged record may say more than int64 holds
+LEAST_RECORDS = 3  # for a scalar to show the course of a loop
+LONGEST_STEP_S = 1e6  # a damaged record may hold more than int64 can
 STEP_SECONDS = Tag.STEP_SECONDS.removeprefix(Tag.ALL)
 
 
@@ -35,15 +35,15 @@ class LoggedEpoch:
     end_ns: int
     start_source: str
     end_source: str
-    finished: bool  # False: no epoch's end was ever logged
+    finished: bool  # False if no end of an epoch was logged
     later_ns: tuple[int, ...]  # durations of the epochs after it
     marked: bool = False  # a capture marked it: there is nothing to guess
     start_error_ns: int = 0
-    training_end_ns: int | None = None  # only where a capture marked it
+    training_end_ns: int | None = None  # only if a capture marked it
     validation_begin_ns: int | None = None
     validation_begin_error_ns: int = 0
     validation_end_ns: int | None = None
-    first_step: int | None = None  # as the process counts them; only where a capture marked it
+    first_step: int | None = None  # as the process counts them; only if a capture marked it
     steps: int | None = None
 
     @property
@@ -52,9 +52,9 @@ class LoggedEpoch:
 
 
 def epoch_from_events(events: EventLog | None, traced_ns: int | None = None) -> LoggedEpoch | None:
-    """Begin and end of the first epoch, or None where the files do not speak of training.
+    """Begin and end of the first epoch, or None if the files say nothing about training.
 
-    `traced_ns`: when the first trace of a step began, which the epoch cannot begin after.
+    `traced_ns`: when the first trace of a step began; the epoch cannot begin after that.
     """
     if events is None or events.is_foreign:
         return None
@@ -99,16 +99,15 @@ def _in_later_fits(events: EventLog) -> Iterator[int]:
 
 
 def batch_times(events: EventLog) -> Int64s:
-    """Wall times at which batches ended, where they were logged."""
+    """Wall times at which batches ended, if they were logged."""
     steps = events.capture.series.get(STEP_SECONDS) if events.capture is not None else None
     batches = steps if steps is not None and len(steps) else batch_series(events)
     return batches.wall_ns if batches is not None else np.empty(0, dtype=np.int64)
 
 
 def batch_series(events: EventLog) -> Series | None:
-    """What was logged batch by batch; of several such scalars, the longest.
-
-    A custom loop may call its scalars anything.
+    """What was logged batch by batch; if there are several such scalars, the longest. A custom loop
+    may give its scalars any name.
     """
     logged = [s for tag, s in events.train.items() if tag.startswith("batch_")]
     by_keras = events.keras is not None or any(tag.startswith("epoch_") for tag in events.train)
@@ -118,7 +117,7 @@ def batch_series(events: EventLog) -> Series | None:
 
 
 def step_durations(capture: Capture) -> Int64s | None:
-    """How long each of the batches took, where a capture says so."""
+    """How long each batch took, if a capture says so."""
     series = capture.series.get(STEP_SECONDS)
     if series is None or len(series) == 0:
         return None
@@ -139,7 +138,7 @@ def _epoch_from_marks(capture: Capture) -> LoggedEpoch | None:
 
 
 def _marked_epochs(marks: Sequence[MarkRecord], capture: Capture) -> list[LoggedEpoch]:
-    """Those of one fit."""
+    """The epochs of one fit."""
     begins = [i for i, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN]
     return [
         _marked_epoch(marks[begin], marks[begin + 1 : over], marks[over : over + 1], capture)
@@ -191,7 +190,7 @@ def _marked_epoch(
 
 
 def _steps_between(begin: MarkRecord, inside: Sequence[MarkRecord]) -> int | None:
-    """Of a finished epoch."""
+    """How many steps a finished epoch has."""
     ends = [mark.step for mark in inside if mark.what == MarkName.EPOCH_END]
     if not ends or ends[0] is None or begin.step is None or ends[0] <= begin.step:
         return None
@@ -223,12 +222,12 @@ def _start(
     events: EventLog, batches: Int64s, end_ns: int, traced_ns: int | None
 ) -> tuple[int, str, int]:
     """The latest sure sign before the first batch, and how far off it may be (ns); the model
-    summary comes just before it."""
+    summary is written just before that batch."""
     if events.keras is None and events.graph_wall_ns is None:
         signs_of_work = (*batches[:1].tolist(), events.first_wall_ns, traced_ns, end_ns)
         opened_ns = _opened(events, min(ns for ns in signs_of_work if ns is not None))
         if opened_ns is not None:
-            return opened_ns, "the event file was made, to the second", NS_PER_S // 2
+            return opened_ns, "the second in which the event file was created", NS_PER_S // 2
     signs = (
         (events.keras.wall_ns if events.keras else None, "Keras wrote its model"),
         (events.graph_wall_ns, "the graph was written"),
@@ -242,7 +241,7 @@ def _start(
 
 
 def _opened(events: EventLog, first_ns: int) -> int | None:
-    """When the file was made, before its first record: the middle of the second that it tells."""
+    """When the file was created, before its first record: the middle of the second in its name."""
     if events.opened_ns is None or events.opened_ns >= first_ns:
         return None
     return (events.opened_ns + min(events.opened_ns + NS_PER_S, first_ns)) // 2

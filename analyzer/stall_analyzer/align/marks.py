@@ -24,7 +24,7 @@ STEPS_PER_SECOND = "epoch_steps_per_second"
 
 @dataclass(frozen=True)
 class Passed:
-    """Proof that so many steps were over at a moment."""
+    """Proof that this many steps were over at a moment."""
 
     ns: int
     steps: int
@@ -36,8 +36,8 @@ class Profile:
     """A trace of some batches."""
 
     began_ns: int
-    batches: int  # that it shows
-    batch: int | None  # the first of them in its epoch, from 1, where its markers say so
+    batches: int  # in the trace
+    batch: int | None  # the number of the first in its epoch, from 1, if its markers say so
 
 
 @dataclass(frozen=True)
@@ -79,8 +79,8 @@ def _from_events(events: EventLog, batches: Series | None) -> list[Passed]:
 
 
 def _first_batch(batches: Series) -> Passed:
-    """With `update_freq=n` every n-th batch is logged, from the n-th on, or from the first. What a
-    training that goes on from a checkpoint did before is not of this run."""
+    """With `update_freq=n`, every n-th batch is logged, from the n-th on, or from the first. If
+    training resumes from a checkpoint, earlier steps do not belong to this run."""
     step = batches.step
     every = int(median(np.diff(step))) if len(step) > 1 else 1
     number = max(min(int(step[0]), every), 1)
@@ -88,8 +88,8 @@ def _first_batch(batches: Series) -> Passed:
 
 
 def _from_profiles(events: EventLog, profiles: Sequence[Profile]) -> list[Passed]:
-    """The first profile of the run, where it is known with which batch it began: by its own
-    markers, or because Keras names the batch it ended with."""
+    """The first profile of the run, if it is known which batch it began with: by its own markers,
+    or because Keras names the batch it ended with."""
     if not profiles:
         return []
     first = min(profiles, key=lambda profile: profile.began_ns)
@@ -101,12 +101,12 @@ def _from_profiles(events: EventLog, profiles: Sequence[Profile]) -> list[Passed
 
 
 def validation_of(events: EventLog, start_ns: int, end_ns: int) -> LoggedValidation | None:
-    """Its file is made when the first validation begins; the name of the file tells the second."""
+    """Its file is created when the first validation begins; the file's name has the second."""
     ended = _first_evaluation(events.validation)
     opened_ns = events.validation_opened_ns
     if ended is None or opened_ns is None or not start_ns < ended <= end_ns + NS_PER_S:
         return None
-    if opened_ns > ended:  # the clock jumped, or the file is another run's
+    if opened_ns > ended:  # the clock jumped, or the file belongs to another run
         return None
     ended = min(ended, end_ns)
     latest = min(opened_ns + NS_PER_S, ended)
@@ -127,11 +127,11 @@ def steps_of(events: EventLog, start_ns: int, end_ns: int) -> int | None:
 
 
 def _steps_between_evaluations(events: EventLog) -> int | None:
-    """Steps of an epoch. Not every epoch need end with a validation."""
+    """Steps per epoch. Not every epoch need end with a validation."""
     counts = _evaluated_at(events.validation)
     epochs = _epochs_evaluated(events.validation) or list(range(len(counts)))
     known = min(len(counts), len(epochs))
-    if known > 1:  # the optimizer may have counted before this fit
+    if known > 1:  # the optimizer may have counted steps before this fit
         return int(median(np.diff(counts[:known]) / np.diff(epochs[:known])))
     went_on = any(s.step[0] > 0 for tag, s in events.train.items() if tag.startswith("epoch_"))
     return counts[0] // (epochs[0] + 1) if known and not went_on else None
@@ -147,7 +147,7 @@ def _first_evaluation(series: Mapping[str, Series]) -> int | None:
 
 
 def _epochs_evaluated(series: Mapping[str, Series]) -> list[int]:
-    """The numbers of the epochs that a validation ended, as long as they grow."""
+    """The numbers of the epochs that ended with a validation, as long as they grow."""
     logged = [s for tag, s in series.items() if tag.startswith("epoch_")]
     return _rising(logged[0].step) if logged else []
 
@@ -159,6 +159,6 @@ def _evaluated_at(series: Mapping[str, Series]) -> list[int]:
 
 
 def _rising(numbers: Int64s) -> list[int]:
-    """Up to the first that is no greater than the one before it: there, another fit() begins."""
+    """Up to the first that is not greater than the one before: there, another fit() begins."""
     falls = np.flatnonzero(np.diff(numbers) <= 0)
     return [int(number) for number in (numbers[: falls[0] + 1] if len(falls) else numbers)]

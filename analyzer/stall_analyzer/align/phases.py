@@ -10,7 +10,7 @@ from stall_analyzer.model.kinds import PhaseName
 from stall_analyzer.model.timeline import FirstStep, Phase, Step, Window
 from stall_analyzer.model.units import PS_PER_NS
 
-# A trace that ends this late has seen how the epoch ends.
+# A trace that ends this late shows how the epoch ends.
 TO_THE_END = 0.95
 
 
@@ -24,7 +24,7 @@ def find_phases(
     """Phases that tile the window."""
     if logged is not None and logged.marked:
         return _from_marks(steps, window, logged)
-    # Do traced steps tell the epoch's course, or are they the few that were profiled?
+    # Do traced steps show the whole epoch, or are they the few that were profiled?
     traced = sum(step.end_ps - step.start_ps for step in steps if step.source != "events")
     to_the_end = traced_until_ps > TO_THE_END * window.duration_ps
     if to_the_end and traced > window.duration_ps // 4:
@@ -57,7 +57,8 @@ def _from_log(
 
 
 def _between(logged: LoggedEpoch, zero_ns: int, first_step: FirstStep | None) -> tuple[int, int]:
-    """When training gave way to validation, and how far off that may be: after the first step."""
+    """When validation took over from training, after the first step, and how far off that may
+    be."""
     assert logged.validation_begin_ns is not None
     middle = (logged.validation_begin_ns - zero_ns) * PS_PER_NS
     error = logged.validation_begin_error_ns * PS_PER_NS
@@ -75,7 +76,7 @@ def _from_marks(steps: Sequence[Step], window: Window, logged: LoggedEpoch) -> t
     begin = steps[0].start_ps if steps else 0
     bounds: list[tuple[PhaseName, int]] = [("startup", begin)]
     bounds += [(name, (ns - zero_ns) * PS_PER_NS) for name, ns in marks if ns is not None]
-    # What comes last is the epoch's end, unless it never came to that.
+    # What comes last is the epoch's end, unless the epoch never got there.
     ended = logged.validation_end_ns or (logged.training_end_ns and not logged.validation_begin_ns)
     under_way: PhaseName = "validation" if logged.validation_begin_ns else "training"
     bounds.append(("epoch_end" if ended else under_way, window.duration_ps))
@@ -100,7 +101,7 @@ def _from_steps(steps: Sequence[Step], duration_ps: int) -> tuple[Phase, ...]:
         if not phases and begin > at:
             phases.append(Phase("startup", at, begin))
             at = begin
-        # What lies between training and validation prepares the validation.
+        # Time between training and validation prepares the validation.
         end = members[-1].end_ps
         phases.append(Phase(name, at, end))
         at = end

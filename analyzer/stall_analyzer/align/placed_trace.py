@@ -1,4 +1,4 @@
-"""What one trace shows of training, and when by its own clock.
+"""What one trace shows about training, and when, by its own clock.
 
 Only this is kept of a trace until its time is divided: the traces of a large cluster do not all fit
 in memory at once.
@@ -41,12 +41,12 @@ class PlacedTrace:
     epochs: tuple[Epoch, ...]
     collectives: Collectives
     extent_ps: tuple[int, int]  # what the profiler recorded, in trace time
-    last_work_ps: int  # when training last did something: a step, or a run that failed
+    last_work_ps: int  # when training last did something: a step, or a graph run that failed
     base_unix_ns: int | None  # when its time zero was, by its own clock
-    exact: bool  # False: placed by the session's name, to the second
+    exact: bool  # False if placed by the session's name, to the second
     is_cut: bool
     framework: Framework
-    origin_ps: int | None  # its time zero on the common clock; None: nothing tells
+    origin_ps: int | None  # its time zero on the common clock; None if not known
     clock: HostClock
 
     @property
@@ -54,19 +54,20 @@ class PlacedTrace:
         return self.source.host
 
     def on_clock(self, ps: int) -> int:
-        """An instant of the trace on the common clock; on its own where it has no place there."""
+        """An instant of the trace on the common clock, or on its own clock if it has no place
+        there."""
         return (self.origin_ps or 0) + ps
 
 
 def inspect_trace(
     session: ProfileSession, source: TraceSource, events: EventLog | None
 ) -> PlacedTrace:
-    """Reads the trace, and keeps of it what the alignment needs."""
+    """Reads the trace, and keeps only what the alignment needs."""
     trace = source.read()
     base_ns, exact = _base_unix_ns(session, trace, events)
     closed_ns = None if events is None else closed_by_capture(trace, session, events)
     extent_ps = _extent_ps(trace, closed_ns)
-    # What a thread waits for is known of TensorFlow alone: JAX calls a step and goes on at once.
+    # What a thread waits for is known only for TensorFlow: JAX calls a step and continues at once.
     training = follow_training(trace) if trace.framework == "tensorflow" else None
     epochs: tuple[Epoch, ...] = ()
     if training is None:
@@ -110,7 +111,7 @@ def _base_unix_ns(
             or base_from_profiled_batch(trace, session, events)
         )
     if base_ns is None and session.exported_unix_s is not None:
-        # The name of a session is the second in which it was exported, after its end.
+        # A session is named by the second in which it was exported, after its end.
         last_ns = int(trace.events.end_ps.max(initial=0)) // PS_PER_NS
         return session.exported_unix_s * 1_000_000_000 - last_ns, False
     return base_ns, True
@@ -135,9 +136,9 @@ def _last_work_ps(
     span = rows_of_line(trace, training.line)
     ends = trace.events.end_ps
     if epochs and epochs[0].start_source == RESET:
-        # Keras still works out the epoch's metrics after its last batch.
+        # Keras still computes the epoch's metrics after its last batch.
         return max(last, int(ends[span].max(initial=0)))
-    # A loop takes its iterator down when it ends; deleting has a row only when it is slow.
+    # A loop deletes its iterator when it ends; deleting is recorded only if it is slow.
     deleted = rows_inside(span, rows_called(trace, "TFE_DeleteTensorHandle"))
     starts = trace.events.start_ps[deleted]
     after = deleted[(starts >= last) & (starts < last + LOOP_END_PS)]

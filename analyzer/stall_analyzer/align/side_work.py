@@ -1,14 +1,14 @@
 """What a callback or the loop does with the model between two steps of training.
 
-`predict` and `evaluate` make a dataset and an iterator and call a function of their own, on the
-thread that trains. So does a callback that loops over some batches. None of that is the input or
-the validation of the training: it belongs to whoever runs Python between two calls of the train
-function, and lasts as long as that.
+`predict` and `evaluate` create a dataset and an iterator and call their own function, on the thread
+that trains. So does a callback that loops over some batches. None of that is training input or
+validation: it belongs to the Python code that runs between two calls of the train function, and
+lasts as long as that.
 
-`fit` reads its batches inside the train function, and resets its metrics where an epoch begins. So
-of a pause in which it does not, all iterators and calls are a callback's. Before the reset lies the
-end of an epoch: there the calls of Keras's test function are the validation. In a custom loop
-the fetches are the loop's, and only what Keras names can be told from it.
+`fit` reads its batches inside the train function, and resets its metrics when an epoch begins. So
+in a pause without a reset, all iterators and calls belong to a callback. A reset comes after the
+end of an epoch: there, calls of Keras's test function are the validation. In a custom loop, the
+fetches are the loop's own, and only what Keras names can be told apart from it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from stall_analyzer.model.trace_rows import name_of, rows_called, rows_inside, r
 from stall_analyzer.model.units import Int64s
 
 PREFIX = "EagerLocalExecute: "
-MAKE_OPS = 2  # that make an iterator: AnonymousIterator and MakeIterator
+MAKE_OPS = 2  # create an iterator: AnonymousIterator and MakeIterator
 
 
 class Kind(Enum):
@@ -48,7 +48,7 @@ class Kind(Enum):
     DELETE = auto()
     PREDICT = auto()
     TEST = auto()
-    FUNCTION = auto()  # of the user, without a backward pass
+    FUNCTION = auto()  # the user's, without a backward pass
 
 
 CALLS = frozenset({Kind.PREDICT, Kind.TEST, Kind.FUNCTION})
@@ -62,11 +62,11 @@ class _Item:
     kind: Kind
     start_ps: int
     end_ps: int
-    remakes: bool = False  # Keras 3 makes the next iterator as soon as it is through with one
+    remakes: bool = False  # Keras 3 creates the next iterator as soon as one is exhausted
 
 
 def with_side_work(trace: Trace, training: TrainingThread) -> TrainingThread:
-    """The thread, and what it did beside training."""
+    """The thread, and what it did besides training."""
     calls, trains = training.calls, calls_that_train(trace, training)
     names = [name_of(trace, int(row)) for row in calls.row]
     trained = [name for name, is_training in zip(names, trains, strict=True) if is_training]
@@ -103,7 +103,7 @@ class _Pause:
 
 
 def _pauses(items: Sequence[_Item], resets: Int64s, began: Int64s) -> Iterator[_Pause]:
-    """Those in which anything was done. `began`: when the calls that train did."""
+    """The pauses in which anything was done. `began`: when the calls that train began."""
     of_item = np.searchsorted(began, [item.start_ps for item in items]).tolist()
     of_reset = np.searchsorted(began, resets)
     for number, members in groupby(zip(of_item, items, strict=True), key=itemgetter(0)):
@@ -171,20 +171,20 @@ def _beside_loop(pauses: Sequence[_Pause]) -> Iterator[tuple[int, int]]:
 
 
 def _loops_again(pause: _Pause) -> bool:
-    """Whether the loop makes its own iterator once more: then it was at the end of an epoch."""
+    """Whether the loop creates its own iterator again: then an epoch had ended."""
     calls = [number for number, item in enumerate(pause.items) if item.kind in CALLS]
     after = pause.items[calls[-1] + 1 + len(_remade(pause.items, calls[-1])) :] if calls else ()
     return any(item.kind is Kind.MAKE for item in after)
 
 
 def _remade(items: Sequence[_Item], call: int) -> Sequence[_Item]:
-    """What makes the iterator that Keras prepares after its last call and nothing reads from."""
+    """The ops that create an iterator after Keras's last call, which nothing reads from."""
     after = items[call + 1 : call + 1 + MAKE_OPS] if items[call].remakes else ()
     return list(takewhile(lambda item: item.kind is Kind.MAKE, after))
 
 
 def _chains(items: Sequence[_Item], anchors: Set[Kind]) -> Iterator[tuple[int, int]]:
-    """From the dataset that is made for it to the last of the anchors that follow each other."""
+    """From the dataset that is created for it to the last of the consecutive anchors."""
     head: int | None = None
     before: _Item | None = None
     for number, item in enumerate(items):

@@ -13,9 +13,9 @@ from stall_analyzer.align.placed_trace import PlacedTrace
 from stall_analyzer.discover.attempts import local_seconds
 from stall_analyzer.model.notes import Note
 
-# Hosts stop together, but write for different times, and their clocks may be seconds apart.
+# Hosts stop together, but take different times to write, and their clocks may be seconds apart.
 NAMES_APART_S = 30
-# Two captures that merely touch are two.
+# Two captures that barely touch are separate.
 COMMON_SHARE = 0.5
 
 
@@ -33,7 +33,7 @@ def split_session_notes(placed: Sequence[PlacedTrace]) -> list[Note]:
 
 
 def joined_sessions(placed: Sequence[PlacedTrace]) -> list[list[str]]:
-    """The ids of the sessions, those of one capture together."""
+    """The ids of the sessions, grouped by capture."""
     members: dict[str, list[PlacedTrace]] = {}
     for trace in placed:
         members.setdefault(trace.session.id, []).append(trace)

@@ -1,8 +1,8 @@
 """The steps of the first epoch: as traces show them, as a capture timed them, as they were logged.
 
-A trace knows each step that it saw. The books of a capture have them all; where they are short,
-several in a row. A capture without books times the first steps, every sixteenth after that and all
-that are long; of the others, only how many there were is known.
+A trace knows each step that it saw. The books of a capture have all of them; short ones share a
+row. A capture without books times the first steps, every sixteenth after that and all long ones;
+only the number of the others is known.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.timeline import AlignedTrace, Step, TracedSteps, Window
 from stall_analyzer.model.units import NS_PER_S, PS_PER_MS, PS_PER_NS, Int64s
 
-# Durations are stored as float32: this is more than the rounding of one that takes an hour.
+# Durations are stored as float32: this is more than the rounding error of an hour.
 ROUNDING_PS = PS_PER_MS
 
 
@@ -29,7 +29,7 @@ def find_steps(
     window: Window,
     logged: LoggedEpoch | None,
 ) -> tuple[Step, ...]:
-    """In order of time. They need not be all: see `training_steps` of the timeline."""
+    """In order of time. Some steps may be missing: see `training_steps` of the timeline."""
     parts = [
         (a.steps, a.covered_ps[1], _first_number(a.session, events, logged))
         for a in traces
@@ -54,7 +54,7 @@ def _start(step: Step) -> int:
 
 
 def _first_number(session: str, events: EventLog | None, logged: LoggedEpoch | None) -> int | None:
-    """Which step of the epoch a session began with, where a capture says so."""
+    """Which step of the epoch a session began with, if a capture says so."""
     capture = events.capture if events is not None else None
     if capture is None or logged is None or logged.first_step is None:
         return None
@@ -84,7 +84,8 @@ def _traced(steps: TracedSteps, until: int, first_number: int | None) -> list[St
 
 
 def _booked(events: EventLog, window: Window) -> list[Step]:
-    """Those of the books, each from the end of the one before. Those of a row share it evenly."""
+    """Steps from the books, each beginning where the last one ended. Steps of a row share it
+    evenly."""
     capture = events.capture
     books = capture.books if capture is not None else None
     if capture is None or books is None or window.start_unix_ns is None:
@@ -101,7 +102,7 @@ def _booked(events: EventLog, window: Window) -> list[Step]:
 
 
 def _last_steps_end_ns(capture: Capture, books: Books) -> Int64s:
-    """Of each row. In the last one, training may have stopped long after its last step."""
+    """For each row. In the last one, training may have stopped long after its last step."""
     ends_ns, looks = books.end_ns.copy(), capture.looks
     if looks and looks[-1].step >= books.steps.sum():
         alive_ns = looks[-1].ns - round(looks[-1].idle_s * NS_PER_S)
@@ -110,7 +111,7 @@ def _last_steps_end_ns(capture: Capture, books: Books) -> Int64s:
 
 
 def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | None:
-    """Those whose end and length a capture recorded; None where there is no capture."""
+    """Steps whose end and length a capture recorded; None if there is no capture."""
     capture = events.capture
     durations = step_durations(capture) if capture is not None else None
     if capture is None or durations is None or window.start_unix_ns is None:
@@ -123,7 +124,7 @@ def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | 
         if not 0 < end <= window.duration_ps:
             continue
         begin = int(max(end - duration, before))
-        # The step after another one begins where that ended: the rest is rounding.
+        # A step begins where the previous one ended: any difference is rounding.
         begin = before if begin - before <= ROUNDING_PS else begin
         if end > begin:
             found.append(Step(int(number) - first_number, begin, int(end), "training", "capture"))
@@ -132,7 +133,7 @@ def _timed(events: EventLog, window: Window, first_number: int) -> list[Step] | 
 
 
 def _outside(steps: Sequence[Step], sessions: Sequence[Sequence[Step]]) -> list[Step]:
-    """Steps that lie outside of all sessions, or mostly: inside, the trace knows better."""
+    """Steps that are entirely or mostly outside of all sessions: inside, the trace knows better."""
     found = []
     spans = sorted((session[0].start_ps, session[-1].end_ps) for session in sessions)
     begins = np.array([begin for begin, _ in spans], dtype=np.int64)
@@ -149,7 +150,7 @@ def _outside(steps: Sequence[Step], sessions: Sequence[Sequence[Step]]) -> list[
 
 
 def _from_ends(ends: Sequence[int]) -> tuple[Step, ...]:
-    """From the times at which batches were logged; where the first one began is not known."""
+    """From the times at which batches were logged; when the first one began is not known."""
     return tuple(
         Step(index, begin, end, "training", "events")
         for index, (begin, end) in enumerate(zip([0, *ends[:-1]], ends, strict=True))

@@ -1,9 +1,8 @@
 """One clock for traces and event files.
 
-Newer traces say when they began. Older ones do not; there the writes of summaries are visible in
-the trace, and the same records carry wall times in the event file: the shift under which the two
-sequences agree is the clock. A capture says when it started the profiler, to within a few
-milliseconds.
+Newer traces say when they began. Older ones do not, but they show when summaries were written, and
+the same records have wall times in the event file: the shift that makes the two sequences agree
+gives the clock. A capture says when it started the profiler, to within a few milliseconds.
 """
 
 from __future__ import annotations
@@ -29,7 +28,8 @@ EXPORTED_WITHIN_NS = 3 * NS_PER_S
 
 
 def base_from_summaries(trace: Trace, events: EventLog) -> int | None:
-    """Unix ns of the trace's time zero, from summary writes that both records show."""
+    """Unix ns of the trace's time zero, from summary writes that both the trace and the log
+    show."""
     rows = rows_named(trace, SUMMARY_WRITES.__contains__)
     written = np.sort(trace.events.start_ps[rows])[:MATCH_MOST]
     logged = _wall_times(events)
@@ -54,8 +54,8 @@ def base_from_capture(trace: Trace, session: ProfileSession, events: EventLog) -
 
 
 def closed_by_capture(trace: Trace, session: ProfileSession, events: EventLog) -> int | None:
-    """Unix ns of the window's end. By then nothing was recorded anymore, but the trace may say that
-    it was stopped much later: the capture saves it at a low priority, while training goes on."""
+    """Unix ns of the window's end. Nothing was recorded after it, but the trace may say that it was
+    stopped much later: the capture saves it at low priority, while training continues."""
     name = session.id.rpartition("/")[2]
     saved = [r for c in _captures(trace, events) if (r := c.saved(name)) is not None]
     if not saved or saved[0].seconds is None:
@@ -78,7 +78,7 @@ def base_from_profiled_batch(trace: Trace, session: ProfileSession, events: Even
 
 
 def _wall_times(events: EventLog) -> Int64s:
-    """Of every record that a summary op wrote: the scalars, and the model before them."""
+    """The times of every record that a summary op wrote: the scalars, and the model before them."""
     walls = [s.wall_ns for s in (*events.train.values(), *events.validation.values())]
     if events.keras is not None:
         walls.append(np.array([events.keras.wall_ns], dtype=np.int64))

@@ -1,7 +1,7 @@
 """The steps in a trace, and which of them train.
 
-Markers that the user or Keras set come first; the usual trace has none, and there the calls of the
-train function are the steps. In eager training each fetch of a batch begins one.
+Markers that the user or Keras set come first; most traces have none, and then the calls of the
+train function are the steps. In eager training, each fetch of a batch begins a step.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
 FETCH_OPS = ("IteratorGetNext", "IteratorGetNextSync")
 # Assignments further apart than this are not one burst; resetting one metric takes 0.1 ms.
 BURST_GAP_PS = 2 * PS_PER_MS
-# One assignment is a learning-rate callback; a metric has a total and a count at the least.
+# A single assignment is a learning-rate callback; a metric has at least a total and a count.
 BURST_LEAST = 2
-# Making an iterator is a chain of dataset ops that follow each other this closely.
+# Creating an iterator is a chain of dataset ops that follow each other this closely.
 ITERATOR_GAP_PS = 5 * PS_PER_MS
 # A function that is called in this share of the pauses between steps belongs to the step.
 PART_OF_STEP = 0.5
@@ -57,13 +57,13 @@ class Landmarks:
 
     reset_start_ps: Int64s  # bursts of assignments: Keras resets its metrics
     reset_end_ps: Int64s
-    iterator_start_ps: Int64s  # iterators being made
+    iterator_start_ps: Int64s  # iterators being created
     iterator_end_ps: Int64s
-    # Datasets that Keras made or asked for their size, and variables that were made. It does the
-    # one when a fit() begins, the other when a model is made or compiled.
+    # Datasets that Keras created or whose size it asked for (when a fit() begins), and variables
+    # that were created (when a model is created or compiled).
     dataset_ps: Int64s = field(default_factory=_nowhere)
     variable_ps: Int64s = field(default_factory=_nowhere)
-    loop_ps: int | None = None  # when a custom loop began, where the trace has seen that
+    loop_ps: int | None = None  # when a custom loop began, if the trace shows that
 
 
 def find_resets(trace: Trace, training: TrainingThread) -> tuple[Int64s, Int64s]:
@@ -103,15 +103,14 @@ def find_landmarks(trace: Trace, training: TrainingThread) -> Landmarks:
 
 
 def _is_first_since(made_ps: Int64s, at_ps: Int64s) -> Bools:
-    """Whether anything was made since the one before: a new variable gets its first value."""
+    """Whether anything was created since the last one: a new variable gets its first value."""
     before = np.concatenate([[-1], at_ps[:-1]])
     return np.searchsorted(made_ps, at_ps) > np.searchsorted(made_ps, before)
 
 
 def _loop_begin(calls: Calls) -> int | None:
-    """The first call of the first step, if its functions were traced then: so nothing was before.
-
-    What is called before the first step, and again before the second, is part of the loop.
+    """The first call of the first step, if its functions were traced then, so that nothing came
+    before. What is called before the first step, and again before the second, is part of the loop.
     """
     trained = np.flatnonzero((calls.bits & BIT_GRADIENT) > 0)
     if len(trained) == 0 or not calls.traced[trained[0]]:
@@ -124,7 +123,7 @@ def _loop_begin(calls: Calls) -> int | None:
 
 def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:
     span = rows_of_line(trace, training.line)
-    # The capture marks steps that the user marks too.
+    # The capture also marks steps that the user marks.
     marked = outermost(trace, rows_inside(span, rows_with(trace, "step_num")))
     marked = marked[_of_training(training, trace.events.start_ps[marked])]
     fetches = eager_rows(trace, training, FETCH_OPS.__contains__)
@@ -132,7 +131,7 @@ def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:
     calls = training.calls
     trains = calls_that_train(trace, training)
     stepping = (calls.concrete >= 0) & _of_training(training, calls.start_ps)
-    # A custom loop calls a function for each batch; run_eagerly hardly calls anything.
+    # A custom loop calls a function for each batch; with run_eagerly, hardly any are called.
     eager = int(stepping.sum()) * 2 < max(len(own_fetches), len(marked), 1)
     if len(marked):
         return _marked(trace, marked, eager)
@@ -149,12 +148,12 @@ def find_traced_steps(trace: Trace, training: TrainingThread) -> TracedSteps:
 
 
 def _of_training(training: TrainingThread, at: Int64s) -> Bools:
-    """Which instants are not those of a callback's own work."""
+    """Which instants are not part of a callback's own work."""
     return ~covered(at, training.side.start_ps, training.side.end_ps)
 
 
 def _in_most_pauses(calls: Calls, trains: Bools) -> Bools:
-    """Calls without a backward pass that come with nearly every step: they are a part of it."""
+    """Calls without a backward pass that come with nearly every step: they belong to it."""
     pause = np.searchsorted(calls.start_ps[trains], calls.start_ps)
     found = np.zeros(len(trains), dtype=np.bool_)
     for graph in distinct(calls.concrete[~trains]):
@@ -197,7 +196,7 @@ def eager_rows(trace: Trace, training: TrainingThread, wanted: Callable[[str], b
 
 
 def _clusters(trace: Trace, rows: Int64s, gap_ps: int) -> tuple[Int64s, Int64s, Int64s]:
-    """Rows that follow each other closely, joined: start, end and how many."""
+    """Rows that follow each other closely, merged: start, end and how many."""
     start, end = trace.events.start_ps[rows], trace.events.end_ps[rows]
     if len(rows) == 0:
         return start, end, start
@@ -249,14 +248,14 @@ def _fetched(trace: Trace, training: TrainingThread, fetches: Int64s) -> TracedS
     end = np.append(start[1:], last)[: len(start)]
     updates = events.start_ps[eager_rows(trace, training, UPDATE_OPS.__contains__)]
     updated = np.searchsorted(updates, end) > np.searchsorted(updates, start)
-    # Nothing is updated by the fetch that finds the end of the data, nor in validation.
+    # Nothing is updated by the fetch that finds the end of the data, or in validation.
     trains = updated if updated.any() else np.ones(len(start), np.bool_)
     steps = ~_finds_the_end(trace, training, start, trains)
     return TracedSteps(start[steps], end[steps], trains[steps], "iterator", eager=True)
 
 
 def _finds_the_end(trace: Trace, training: TrainingThread, fetched: Int64s, trains: Bools) -> Bools:
-    """Fetches after a step and before a new iterator for training: the epoch ends with them."""
+    """Fetches after a step and before a new training iterator: the epoch ends with them."""
     makes = eager_rows(trace, training, "MakeIterator".__eq__)
     made = np.searchsorted(np.sort(trace.events.start_ps[makes]), fetched)
     between = np.zeros(len(fetched), dtype=np.bool_)

@@ -32,15 +32,15 @@ HOST_PLANE = "/host:CPU"
 FUNCTION_PREFIX = "EagerLocalExecute: __inference_"
 INITIALIZER_PREFIX = "EagerLocalExecute: __inference_initialize_variables"
 
-# A marker that the user or Keras set is the best evidence, an eager op the weakest: the thread of
-# a py_function runs eager ops too.
+# A marker that the user or Keras set is the best evidence, and an eager op the weakest: a
+# py_function's thread also runs eager ops.
 MARKER_WEIGHT = 100
 CALL_WEIGHT = 10
 EAGER_WEIGHT = 1
 
 
 def follow_training(trace: Trace) -> TrainingThread | None:
-    """The training thread, or None where no thread calls TensorFlow functions (remote workers)."""
+    """The training thread, or None if no thread calls TensorFlow functions (remote workers)."""
     line = _training_line(trace)
     if line is None:
         return None
@@ -120,7 +120,7 @@ def _bits_of_runs(trace: Trace, ids: Int64s) -> UInt32s:
 
 
 def run_of(ids: Int64s, wanted: Int64s) -> Int64s:
-    """Position of each wanted id in the ordered `ids`, -1 where it is another's."""
+    """Position of each wanted id in the ordered `ids`, or -1 if it is not among them."""
     if len(ids) == 0:
         return np.full(len(wanted), -1, dtype=np.int64)
     index = np.minimum(np.searchsorted(ids, wanted), len(ids) - 1)

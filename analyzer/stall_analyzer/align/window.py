@@ -12,8 +12,8 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
-# A trace that begins this soon after the epoch has seen its beginning: the event files' own idea
-# of the beginning is early by 2 to 10 ms.
+# A trace that begins this soon after the epoch shows its beginning: the beginning according to the
+# event files is 2 to 10 ms early.
 BEGIN_TOLERANCE_PS = 50 * PS_PER_MS
 LATE_PROFILE = Note("warning", "The profile was taken after the first epoch.")
 
@@ -25,7 +25,7 @@ def find_window(
     clock_ns: int | None,
     notes: list[Note],
 ) -> Window:
-    """`reference` is the trace that tells the epoch best."""
+    """`reference` is the trace that shows the epoch best."""
     from_log = None
     if logged is not None and clock_ns is not None:
         from_log = _from_log(logged, clock_ns)
@@ -45,14 +45,15 @@ def find_window(
         more_logged = logged is not None and bool(logged.later_ns)
         error_ps = logged.start_error_ns * PS_PER_NS if logged is not None else 0
         window = _from_trace(reference, placed, from_log, more_logged, error_ps, notes)
-    # A damaged trace may hold its steps inside what makes their iterator: an empty window.
+    # In a damaged trace, steps may be inside the creation of their iterator: an empty window.
     return replace(window, end_ps=max(window.start_ps, window.end_ps), clock_unix_ns=clock_ns)
 
 
 def later_epochs_ps(
     reference: PlacedTrace | None, logged: LoggedEpoch | None, window: Window
 ) -> tuple[int, ...]:
-    """Of the log, or of the trace: there, a callback that evaluates looks like a new epoch."""
+    """From the log, or else the trace, in which a callback that evaluates looks like a new
+    epoch."""
     if logged is not None and logged.later_ns:
         return tuple(gap * PS_PER_NS for gap in logged.later_ns)
     if reference is None:
@@ -60,7 +61,7 @@ def later_epochs_ps(
     same = takewhile(lambda epoch: not epoch.compiled_anew, reference.epochs[1:])
     ended = ((e.start_ps, e.end_ps) for e in same if e.end_ps is not None)
     later = [(start, end) for start, end in ended if reference.on_clock(end) > window.end_ps]
-    # In a damaged trace an epoch may end before what makes its iterator does.
+    # In a damaged trace, an epoch may end before its iterator is created.
     return tuple(end - start for start, end in later if end > start)
 
 
@@ -84,7 +85,7 @@ def _from_trace(
     epoch = reference.epochs[0]
     end = None if epoch.end_ps is None else reference.on_clock(epoch.end_ps)
     if from_log is not None and from_log.end_ps > start:
-        # Callbacks may go on after the scalars were written. But if only one epoch was logged,
+        # Callbacks may continue after the scalars were written. But if only one epoch was logged,
         # what begins next in the trace is another fit().
         goes_on = more_logged and epoch.end_exact and end is not None and end > from_log.end_ps
         if not goes_on and not _saw_loop_end(reference, from_log):
@@ -98,9 +99,8 @@ def _from_trace(
 
 
 def _saw_loop_end(reference: PlacedTrace, from_log: Window) -> bool:
-    """A loop that logs no epochs tells its last record; a trace of that time tells its epochs.
-
-    After the last record the loop may still take its iterator down.
+    """A loop that logs no epochs only has a last record; a trace of that time shows its epochs.
+    After the last record, the loop may still delete its iterator.
     """
     traced_until = reference.on_clock(reference.extent_ps[1])
     return from_log.end_source == LOOP_END and traced_until >= from_log.end_ps
@@ -109,7 +109,7 @@ def _saw_loop_end(reference: PlacedTrace, from_log: Window) -> bool:
 def _start(
     reference: PlacedTrace, from_log: Window | None, error_ps: int, notes: list[Note]
 ) -> tuple[int, str]:
-    """`error_ps`: how far off the beginning may be that was logged."""
+    """`error_ps`: how far off the logged beginning may be."""
     epoch, begin = reference.epochs[0], reference.on_clock(reference.extent_ps[0])
     late = from_log is not None and begin > from_log.start_ps + BEGIN_TOLERANCE_PS + error_ps
     if late:
@@ -119,13 +119,15 @@ def _start(
     if epoch.begin_seen:
         return reference.on_clock(epoch.start_ps), epoch.start_source
     notes.append(
-        Note("warning", "The trace begins inside an epoch: what came before is not in it.")
+        Note(
+            "warning", "The trace begins in the middle of an epoch: what came before is not in it."
+        )
     )
     return begin, "the trace begins"
 
 
 def _together_with(reference: PlacedTrace, placed: Sequence[PlacedTrace]) -> list[PlacedTrace]:
-    """Traces of the same time that show the same epoch, the reference among them."""
+    """Traces of the same time that show the same epoch, including the reference."""
 
     def begins_before_end(one: PlacedTrace, other: PlacedTrace) -> bool:
         return one.on_clock(one.epochs[0].start_ps) < other.on_clock(other.last_work_ps)
@@ -140,7 +142,7 @@ def _together_with(reference: PlacedTrace, placed: Sequence[PlacedTrace]) -> lis
 
 
 def _without_epoch(placed: Sequence[PlacedTrace], notes: list[Note]) -> Window:
-    """The steps that a device shows or, without those, all that was traced."""
+    """The steps that a device shows or, without those, everything that was traced."""
     if not placed:
         return Window(0, 0, "nothing was recorded", "nothing was recorded", epoch=None)
     for p in placed:
@@ -152,10 +154,12 @@ def _without_epoch(placed: Sequence[PlacedTrace], notes: list[Note]) -> Window:
             end = p.on_clock(int(p.steps.end_ps.max()))
             return Window(start, end, "first step", "last step of the device", epoch=None)
     notes.append(
-        Note("warning", "No training step was found: the whole trace is the window, not an epoch.")
+        Note(
+            "warning", "No training step was found, so the window is the whole trace, not an epoch."
+        )
     )
     start = min(p.on_clock(p.extent_ps[0]) for p in placed)
-    # Of another month, by a damaged clock, one has no part in it.
+    # A trace from another month, by a damaged clock, is not part of the window.
     latest = start + LONGEST_NS * PS_PER_NS
     end = min(max(p.on_clock(p.extent_ps[1]) for p in placed), latest)
     return Window(start, end, "the trace begins", "the trace ends", epoch=None)

@@ -1,7 +1,7 @@
 """Ops that waited for memory.
 
-The allocator's retry has no event of its own. It shows as an op that starts, then allocates long
-after, although less was free at its start than it asked for; or never allocates and fails.
+The allocator's retry has no event of its own. It shows as an op that starts and allocates only long
+after, because less was free at its start than it asked for; or that never allocates and fails.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class _Pools:
         self._available = stat_of(trace, "bytes_available", rows)
 
     def was_short(self, allocation: int, at_ps: int) -> bool:
-        """Did the allocator have less, at that time, than was then taken from it?"""
+        """Whether the allocator had less at that time than was then taken from it."""
         row = np.array([allocation])
         mine = self._pool == stat_of(self._trace, "allocator_name", row)[0]
         times = self._trace.events.start_ps[self._rows[mine]]
@@ -79,7 +79,7 @@ def _long_ops(trace: Trace) -> Int64s:
 
 
 def _failed_calls(trace: Trace, training: TrainingThread) -> list[tuple[int, int]]:
-    """Graph runs outside of any call that ended well: a call that raised leaves no stat."""
+    """Graph runs outside of any successful call: a call that raised leaves no stat."""
     runs = training.runs
     return [
         (int(start), int(end))

@@ -41,7 +41,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_beginning, rows_of_line
 from stall_analyzer.model.units import Int64s
 
-CLOCKS_COUNT = "Where they differ a lot, the clocks count: they timed the calls themselves."
+CLOCKS_COUNT = "If they differ a lot, the clocks count, because they timed the calls themselves."
 
 
 def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
@@ -60,13 +60,13 @@ def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:
 def _readable_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
     try:
         return _host_ledger(host, parts, timeline)
-    except Exception as error:  # it was readable once; one bad host hides no other
+    except Exception as error:  # it was readable once; one bad host must not hide the others
         notes = (note_of(f"The time of {host}", error),)
         return HostLedger(host, _untraced_ledger(timeline), 0, None, {}, notes)
 
 
 def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -> HostLedger:
-    """Sessions of one host see different parts of the window: lay them over each other."""
+    """Sessions of one host show different parts of the window: put them on top of each other."""
     duration = timeline.window.duration_ps
     tiling = Tiling(np.array([0, duration]), np.array([NOTHING]))
     for part in parts:
@@ -77,7 +77,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     capture, clocks = capture_with_books(timeline.events, host), {}
     notes = [note for part in parts for note in part.trace.notes]
     books = capture.books if capture is not None else None
-    if books is not None and duration:  # a run may have been read when its epoch had just begun
+    if books is not None and duration:  # a run may be read just after its epoch has begun
         clocks["clocks"], differ = agreement(tiling, books, timeline.window)
         if differ:
             notes.append(Note("warning", f"{clocks['clocks']} {CLOCKS_COUNT}"))
@@ -119,7 +119,8 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
         tiling = with_side_work(tiling, training)
         tiling = with_skipped_updates(tiling, training)
         steps = _training_steps(timeline, aligned)
-        if aligned.covered_ps[0] == 0:  # else the first step in the trace is not the first
+        # Otherwise the first step in the trace is not the first step.
+        if aligned.covered_ps[0] == 0:
             tiling = with_first_wait(tiling, trace, *steps)
         tiling = with_cache_fill(tiling, trace)
         if devices is None or not devices.used:
@@ -138,8 +139,8 @@ def _traced(aligned: AlignedTrace, timeline: Timeline, begin: int, end: int) -> 
 def _with_open_ends(
     thread: Tiling, aligned: AlignedTrace, training: TrainingThread, duration: int
 ) -> Tiling:
-    """Events that had begun before profiling did, or had not ended with it, are not in the trace.
-    So where it begins or ends inside the epoch, no event does not mean that Python was at work."""
+    """Events that began before profiling, or had not ended when it did, are not in the trace. So if
+    it begins or ends inside the epoch, the absence of events there does not mean Python."""
     span = rows_of_line(aligned.trace, training.line)
     events, (begin, end) = aligned.trace.events, thread.bounds[[0, -1]]
     first = events.start_ps[span].min(initial=end) if aligned.covered_ps[0] > 0 else begin
@@ -149,7 +150,7 @@ def _with_open_ends(
 
 
 def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
-    """What a graph run is before its first and after its last op, and between them."""
+    """The causes of a graph run before its first and after its last op, and between them."""
     nothing = code("unknown.no_evidence")
     if not len(rows_beginning(trace, "ExecutorState::")):
         return nothing, nothing
@@ -166,7 +167,7 @@ def _training_steps(timeline: Timeline, aligned: AlignedTrace) -> tuple[Int64s, 
 
 
 def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:
-    """Computing teaches nothing where updates are skipped, and after the first non-finite loss."""
+    """Computing is wasted if updates are skipped, and after the first loss that is not finite."""
     compute = codes_of_bucket("compute")
     skipped = skipped_spans_ps(timeline)
     tiling = relabel_inside(tiling, *skipped, compute, "numerics.skipped_update")
@@ -178,7 +179,7 @@ def _with_wasted(tiling: Tiling, timeline: Timeline) -> Tiling:
 
 
 def _untraced_ledger(timeline: Timeline) -> Ledger:
-    """Event files alone: what the first epoch took longer than the later ones was one-time."""
+    """With event files alone: the extra time of the first epoch was one-time."""
     duration = timeline.window.duration_ps
     later = timeline.later_epochs_ps
     once = max(duration - int(median(later)), 0) if later else 0

@@ -30,7 +30,7 @@ from stall_analyzer.model.intervals import (
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, Bools, Int64s
 
-# In the order in which they mostly happen.
+# In the order in which they usually happen.
 CAUSES_OF = {
     Account.CAPTURE: "profiler.capture",
     Account.LOGGING: "profiler.logging",
@@ -43,7 +43,7 @@ CAUSES_OF = {
     Account.INPUT: "input.wait",
     Account.WAIT: "input.wait",
     Account.STEP: "compute.step",
-    Account.REMOTE: "unknown.no_evidence",  # what those processes do was not recorded
+    Account.REMOTE: "unknown.no_evidence",  # what other processes do was not recorded
     Account.SAVE: "host.checkpoint",
     Account.SIDE: "host.callback",
     Account.CALLBACK: "host.callback",
@@ -55,17 +55,16 @@ EAGER = "host.eager"
 COMPILING = "compile.xla"
 WAITS = (Account.INPUT, Account.WAIT)
 BESIDE = (Account.CALLBACK, Account.SIDE, Account.SAVE)
-# A row of which the profile missed more is told by the books alone.
+# If the profile missed more of a row than this, only the books count.
 MISSED_SHARE = 0.05
-# And one that the profile reads otherwise by so much of it. (Both have their small errors: when a
-# wait begins, and the tracer's own time.)
+# The same if the profile differs by this much of it. (Both have small errors: when a wait begins,
+# and the tracer's own time.)
 OTHERWISE_SHARE = 0.2
 OTHERWISE_LEAST_PS = 5 * PS_PER_MS
 MOSTLY = 0.5
-UNSEEN = -2  # NOTHING, where it is to stay so while another NOTHING is filled
-# What a profile can find inside an account, beside the cause that it has without one, and inside
-# steps without a compiled function. What input takes from the step without being waited for is in
-# all of them.
+UNSEEN = -2  # NOTHING that must stay so while other NOTHING is filled
+# What a profile can find inside an account, besides the cause that it has without one, and inside
+# steps without a compiled function. Contention with input can be in all of them.
 IN_KERNELS = tuple(c for c in CAUSES if bucket_of(c) in ("compute", "memory", "numerics"))
 IN_PYTHON = ("host.python", EAGER, "host.summary", "input.contention")
 DETAILS = {
@@ -73,7 +72,7 @@ DETAILS = {
     Account.PYTHON: IN_PYTHON,
     EAGER: (*IN_KERNELS, *IN_PYTHON),
 }
-# What both the clocks and a profile tell by themselves.
+# What the clocks and a profile can each tell independently.
 COMPARED = (
     (
         (*WAITS, Account.ITERATOR, Account.TEARDOWN),
@@ -81,11 +80,11 @@ COMPARED = (
     ),
     ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),
 )
-Shares = Mapping[str, Mapping[str, float]]  # of the causes in an account, or in eager steps
+Shares = Mapping[str, Mapping[str, float]]  # causes in an account, or in eager steps
 
 
 def books_of(events: EventLog | None, host: str) -> Books | None:
-    """Those that the process kept which wrote this host's traces."""
+    """The books of the process that wrote this host's traces."""
     capture = capture_with_books(events, host)
     return None if capture is None else capture.books
 
@@ -96,7 +95,7 @@ def capture_with_books(events: EventLog | None, host: str) -> Capture | None:
 
 
 def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
-    """The tiling of what was profiled, and by the books what was not."""
+    """The tiling of what was profiled, completed by the books."""
     if window.start_unix_ns is None:
         return traced
     start, end = _row_bounds(books, window.start_unix_ns)
@@ -114,8 +113,8 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
 
 
 def _with_callbacks(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Tiling:
-    """A trace sees only Python between steps. Where clocks stood around callbacks that took most of
-    it, it is theirs."""
+    """A trace sees only Python between steps. If clocks show that callbacks took most of it, it
+    belongs to them."""
     python = codes("host.python")
     beside = PS_PER_NS * (books.spent(Account.CALLBACK) + books.spent(Account.SIDE))
     theirs = beside > MOSTLY * time_in(traced, start, end, python)
@@ -129,8 +128,8 @@ def _with_callbacks(traced: Tiling, books: Books, start: Int64s, end: Int64s) ->
 
 
 def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Bools:
-    """Rows in which a trace takes much for input or for tracing that was not, and those of
-    callbacks and saves: clocks stood around them, and know who called."""
+    """Rows in which a trace calls a lot of time input or tracing that was not, and rows of
+    callbacks and saves: clocks around the calls know who called."""
     differ = np.zeros(len(books), dtype=np.int64)
     for accounts, causes in COMPARED:
         booked = PS_PER_NS * sum((books.spent(a) for a in accounts), np.zeros(len(books), np.int64))
@@ -141,8 +140,8 @@ def _read_otherwise(traced: Tiling, books: Books, start: Int64s, end: Int64s) ->
 
 
 def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
-    """One sentence: how far the clocks and the profile differ in the rows that both saw. And
-    whether that is more than small errors of both can explain."""
+    """One sentence on how far the clocks and the profile differ in the rows that both saw, and
+    whether that is more than their small errors can explain."""
     if window.start_unix_ns is None:
         return "", False
     start, end = _row_bounds(books, window.start_unix_ns)
@@ -166,7 +165,7 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
 
 
 def _masked(tiling: Tiling, kept: Tiling) -> Tiling:
-    """NOTHING where the other tiling has a 0."""
+    """NOTHING wherever the other tiling has a 0."""
     marked = overlay(Tiling(kept.bounds, np.where(kept.labels == 0, UNSEEN, NOTHING)), tiling)
     return Tiling(marked.bounds, np.where(marked.labels == UNSEEN, NOTHING, marked.labels))
 
@@ -177,7 +176,7 @@ def _row_bounds(books: Books, start_ns: int) -> tuple[Int64s, Int64s]:
 
 
 def _tiled(books: Books, shares: Shares, begins: Int64s) -> Tiling:
-    """A row each; NOTHING between two rows that do not touch."""
+    """One tile per row; NOTHING between two rows that do not touch."""
     parts = _parts(books, shares)
     lengths = np.stack([ns for _, ns in parts], axis=1) * PS_PER_NS
     labels = np.tile([code(cause) for cause, _ in parts], (len(books), 1))
@@ -193,7 +192,7 @@ def _clipped(tiling: Tiling, duration_ps: int) -> Tiling:
 
 
 def _parts(books: Books, shares: Shares) -> list[tuple[str, Int64s]]:
-    """Causes with their nanoseconds in each row; together they are the row."""
+    """Causes with their nanoseconds in each row; they add up to the row."""
     nothing = np.zeros(len(books), dtype=np.int64)
     parts: list[tuple[str, Int64s]] = []
     for account, cause in CAUSES_OF.items():
@@ -209,7 +208,7 @@ def _parts(books: Books, shares: Shares) -> list[tuple[str, Int64s]]:
 
 
 def _divided(cause: str, ns: Int64s, shares: Mapping[str, float]) -> list[tuple[str, Int64s]]:
-    """What is lost by rounding stays with the cause itself."""
+    """Rounding errors stay with the cause itself."""
     others = [
         (c, np.floor(share * ns).astype(np.int64)) for c, share in shares.items() if c != cause
     ]
@@ -217,14 +216,15 @@ def _divided(cause: str, ns: Int64s, shares: Mapping[str, float]) -> list[tuple[
 
 
 def _shares(books: Books, traced: Tiling, missed: Bools, start_ns: int) -> Shares:
-    """By the profiled rows in which no graph was built."""
+    """From the profiled rows in which no graph was built."""
     start, end = _row_bounds(books, start_ns)
     usual = ~missed & ~_traced_in(books) & books.in_phase(BookPhase.TRAIN) & (books.steps > 0)
     found: dict[str, dict[str, float]] = {}
     for account, causes in DETAILS.items():
         rows = usual & (books.is_eager == (account == EAGER))
         in_rows = {c: time_in(traced, start[rows], end[rows], codes(c)) for c in causes}
-        # What XLA compiles now and then says nothing about other steps; what it does in most, does.
+        # If XLA compiles now and then, that says nothing about other steps; if it does in most, it
+        # does.
         spent = {
             cause: int(ps.sum())
             for cause, ps in in_rows.items()
@@ -242,7 +242,7 @@ def _traced_in(books: Books) -> Bools:
 
 
 def _is_first_wait(books: Books) -> Bools:
-    """The first row with a wait in each training and each validation."""
+    """The first row with a wait in each training phase and each validation."""
     waits = sum((books.spent(account) for account in WAITS), np.zeros(len(books), np.int64))
     first = np.zeros(len(books), dtype=np.bool_)
     for phase in (BookPhase.TRAIN, BookPhase.VALIDATION):
@@ -253,7 +253,7 @@ def _is_first_wait(books: Books) -> Bools:
 
 
 def _first_calls_took_longer(books: Books) -> Int64s:
-    """Than the calls of other rows: graphs are optimized and compiled when they first run."""
+    """Than calls in other rows: graphs are optimized and compiled when they first run."""
     step, calls, traced = books.spent(Account.STEP), books.calls, _traced_in(books)
     longer = np.zeros(len(books), dtype=np.int64)
     for phase in (BookPhase.TRAIN, BookPhase.VALIDATION):

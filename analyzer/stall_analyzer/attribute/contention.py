@@ -1,22 +1,22 @@
 """What background input takes from a step on the CPU: cores, and the interpreter.
 
 Such input is always on time, so nothing waits, and yet the step is slow. The estimate follows the
-operating system's scheduler: a step with p busy threads beside q of the pipeline gets cores / (p +
-q) of its needs as soon as p + q exceeds the cores. Needs of the step that are not met are time of
-the input.
+operating system's scheduler: a step with p busy threads next to q of the pipeline gets cores / (p +
+q) of what it needs as soon as p + q exceeds the number of cores. What the step does not get is
+input time.
 
 A long op spreads over all cores through the intra-op threads, whose work has no events of its own.
 Such an op ends with its slowest part, and a part that shares its core takes twice as long unless
 work moves to other cores; the truth lies between, and so does the estimate (`STAYS_PUT`).
 
-Caches and hyperthreads have their say as well, and no trace tells of them. But where input pauses
-now and then, the run itself shows what a step takes without it: the estimate is scaled to that.
+Caches and hyperthreads matter as well, and no trace shows them. But if input pauses now and then,
+the run itself shows how long a step takes without it: the estimate is scaled to that.
 
 Stages that only wait for other stages do not count, nor do threads inside Python functions, which
-may be asleep: unless the training thread was seen to wait for them (`interruptions`, which also
-tells what its Python and the starting of ops lose), or the steps to take longer beside them
-(`python_beside`). tests/scenarios (in_contention,
-in_contention_jpeg, controls) hold it against real controls.
+may be asleep, unless the training thread was seen to wait for them (`interruptions`, which also
+estimates what its Python and the starting of ops lose), or steps took longer while they ran
+(`python_beside`). tests/scenarios (in_contention, in_contention_jpeg, controls) compares it with
+real controls.
 """
 
 from __future__ import annotations
@@ -50,14 +50,15 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named
 from stall_analyzer.model.units import Bools, Float64s, Int64s
 
-# How much of an op's work stays on the core it was given to. The mean of 16 controls on two cores.
+# How much of an op's work stays on the core it was assigned to. The mean of 16 controls on two
+# cores.
 STAYS_PUT = 2 / 3
-# A step that loses less than this to input is undisturbed; calm, if the one before it was, too.
+# A step that loses less than this to input is undisturbed; it is calm if the one before was, too.
 DISTURBED_SHARE = 0.01
 LEAST_CALM_STEPS = 40
 WARM_UP_STEPS = 2
-NEIGHBORS = 9  # calm steps, over which the machine's own speed hardly drifts
-# Steps that differ by more, or scatter more, do so for other reasons.
+NEIGHBORS = 9  # calm steps: the machine's own speed hardly drifts over so few
+# Steps that differ or scatter by more do so for other reasons.
 LEAST_FACTOR, MOST_FACTOR = 0.5, 2.0
 MOST_SCATTER = 0.1
 COMPUTE = codes("compute.step", "compute.runtime", "compute.warm_up", "compute.eager_op")
@@ -71,7 +72,7 @@ WAITING_STAGES = (
 def with_contention(
     tiling: Tiling, trace: Trace, own: Work, others: Work, steps: tuple[Int64s, Int64s]
 ) -> Tiling:
-    """`steps`: begin and end of the training steps."""
+    """`steps`: when each training step begins and ends."""
     cores = _cores(trace)
     if cores is None:
         return tiling
@@ -115,14 +116,14 @@ def _lost_to_busy_threads(
 
 
 def _within(bounds: Int64s, amount: Float64s, steps: tuple[Int64s, Int64s]) -> Float64s:
-    """What each step has of the amounts of the tiles."""
+    """How much of the tiles' amounts is in each step."""
     sums = np.concatenate([[0.0], np.cumsum(amount)])
     begin, end = (np.interp(moments, bounds, sums) for moments in steps)
     return np.asarray(end - begin)
 
 
 def _against_calm_steps(compute: Float64s, lost: Float64s) -> float:
-    """What the steps lose by their own length, over what the estimate says that they lose."""
+    """How much the steps lose according to their length, divided by what the estimate says."""
     compute, lost = compute[WARM_UP_STEPS:], lost[WARM_UP_STEPS:]
     disturbed = lost >= DISTURBED_SHARE * compute
     calm = ~disturbed
@@ -150,7 +151,7 @@ def _lost_share(p: Int64s, q: Int64s, spread: Bools, cores: int) -> Float64s:
 
 
 def _lost_to_one_thread(cores: int) -> float:
-    """By a step that keeps all cores busy."""
+    """What a step that keeps all cores busy loses."""
     one = np.ones(1, dtype=np.int64)
     return float(_lost_share(cores * one, one, np.ones(1, dtype=np.bool_), cores)[0])
 
@@ -178,7 +179,7 @@ def pipeline_lines(trace: Trace) -> Bools:
 
 
 def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
-    """When threads of the pipeline computed, each for itself."""
+    """When threads of the pipeline computed, each thread separately."""
     running = (others.label == code("compute.step")) & on_pipeline[others.line]
     stages = _busy_stages(trace, on_pipeline)
     return (

@@ -1,9 +1,9 @@
-"""Accelerators: what the device did, where the trace shows it.
+"""Accelerators: what the device did, if the trace shows it.
 
-While a device computes, training makes progress whatever the host does; while it is idle, the
-host's reason is the reason. Of several devices, those inside a collective wait for the others: once
-half of those at work do, training does. A device plane alone proves nothing: it is listed even when
-the device was not used, and stays empty when it was used but could not be traced.
+While a device computes, training makes progress whatever the host does; while it is idle, what the
+host does is the reason. Of several devices, those inside a collective wait for the others: once
+half of the active ones do, training waits. A device plane alone proves nothing: it is listed even
+when the device was not used, and stays empty when it was used but could not be traced.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import Bools, Int64s
 
-PROGRAM_LINE = "XLA Ops"  # of a TPU: a loop lies around its body there
+PROGRAM_LINE = "XLA Ops"  # on a TPU: there, a loop's event encloses its body
 EVENT_MANAGERS = ("tf_GPU_Event_Manager", "tf_Device_Event_Manager")
 
-# The first that holds at an instant is what the device does.
+# The first that applies at an instant is what the device does.
 CAUSES: tuple[tuple[tuple[DeviceKind, ...], str], ...] = (
     (("kernel",), "compute.device"),
     (("collective",), "communication.collective"),
@@ -52,11 +52,11 @@ class DeviceView:
     tiling: Tiling  # cause codes, NOTHING while all devices are idle
     traced: bool  # some device has events
     used: bool  # a device worked, traced or not
-    sentence: str  # what could be seen of devices
+    sentence: str  # what could be seen on devices
 
 
 def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
-    """What the devices did over [begin, end) of trace time; None where none is listed."""
+    """What the devices did over [begin, end) of trace time; None if none is listed."""
     listed = devices(trace)
     if not listed:
         return None
@@ -71,17 +71,18 @@ def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
         )
         return DeviceView(idle, False, used, sentence)
     tilings = [_one_device(trace, rows, begin, end) for rows in working]
-    sentence = f"{len(working)} of {len(listed)} listed devices have events."
+    have = "has" if len(working) == 1 else "have"
+    sentence = f"{len(working)} of {len(listed)} listed devices {have} events."
     if (count := replicas(trace)) > len(working):
         sentence += f" The program has at least {count} replicas: not all of them were recorded."
     return DeviceView(_together(tilings), True, True, sentence)
 
 
 def device_pieces(trace: Trace, rows: Int64s) -> tuple[Int64s, Int64s, Int64s]:
-    """Start, end and name of what a device did; of ops around others only the rest."""
+    """Start, end and name of what a device did; an op that encloses others keeps only the rest."""
     events = trace.events
     line = trace.lines[int(events.line[rows[0]])] if len(rows) else None
-    if line is None or not line.name.startswith(PROGRAM_LINE):  # kernels may overlap, not nest
+    if line is None or not line.name.startswith(PROGRAM_LINE):  # kernels may overlap but not nest
         return events.start_ps[rows], events.end_ps[rows], events.name[rows].astype(np.int64)
     place = np.full(len(events), -1, dtype=np.int32)
     place[rows] = np.arange(len(rows), dtype=np.int32)
@@ -107,7 +108,7 @@ def _one_device(trace: Trace, rows: Int64s, begin: int, end: int) -> Tiling:
 
 
 def _together(tilings: list[Tiling]) -> Tiling:
-    """What several devices do at an instant: progress beats waiting, unless half of them wait."""
+    """What several devices are doing at an instant: progress beats waiting, unless half wait."""
     if len(tilings) == 1:
         return tilings[0]
     bounds = distinct(*(tiling.bounds for tiling in tilings))
@@ -126,7 +127,7 @@ def _together(tilings: list[Tiling]) -> Tiling:
 
 
 def _was_used(trace: Trace) -> bool:
-    """Threads that watch device events, or allocations on a device, exist only where one works."""
+    """Threads that watch device events, and allocations on a device, exist only if one is used."""
     column = trace.stats.get("allocator_name")
     pools = {trace.strings[text] for text in distinct(column.values)} if column else set()
     managed = any(line.name.startswith(EVENT_MANAGERS) for line in trace.lines)

@@ -16,9 +16,9 @@ from stall_analyzer.model.timeline import AlignedTrace
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, stat_of
 
-# There was no accelerator to train on. docs/explanation/accuracy.md tells what was compared.
+# There was no accelerator to train on. docs/explanation/accuracy.md says what was compared.
 HOW_CHECKED = (
-    "The rules for devices were checked by simulation and against XProf's figures of public "
+    "The rules for devices were checked by simulation and with XProf's figures for public "
     "traces, not by training on a real device."
 )
 
@@ -26,17 +26,17 @@ HOW_CHECKED = (
 def what_could_be_seen(
     parts: Sequence[AlignedTrace], input_wait_ps: int, sampled: bool = False
 ) -> Mapping[str, str]:
-    """`sampled`: a capture looked at the stacks of Python."""
+    """`sampled`: a capture sampled Python's stacks."""
     if not parts:
         return {}
     traces = [part.trace for part in parts]
     allocations = sum(len(allocator_rows(trace)) for trace in traces)
     python = sum(len(rows_beginning(trace, "$")) for trace in traces)
     seen = {
-        "memory": f"{allocations} allocator events."
+        "memory": f"{allocations} allocator event{'' if allocations == 1 else 's'}."
         if allocations
         else "No allocator events: memory waits could not be seen.",
-        "python": f"{python} Python calls recorded."
+        "python": f"{python} Python call{'' if python == 1 else 's'} recorded."
         if python
         else "The capture's samples name the lines; there was no Python tracer."
         if sampled
@@ -64,7 +64,7 @@ def _python_in_pipeline(parts: Sequence[AlignedTrace], input_wait_ps: int) -> st
 
 def _pipeline_python_ps(trace: Trace) -> int:
     """On threads of the pipeline; older versions do not name them, but their runs are known by id.
-    (A map's function may run under an id of its own, so that ids alone miss most.)"""
+    (A map's function may run under its own id, so ids alone miss most.)"""
     events = trace.events
     calls = python_rows(trace)
     if len(calls) == 0:

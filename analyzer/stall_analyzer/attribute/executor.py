@@ -39,7 +39,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_with, stat_of, text_is
 from stall_analyzer.model.units import Bools, Int32s, Int64s
 
-# First wins.
+# The first one wins.
 PRIORITY = (
     "compute.step",
     "numerics.check_ops",
@@ -60,7 +60,7 @@ ASYNC_DONE = "ExecutorState::ProcessAsync::Done"
 
 @dataclass(frozen=True)
 class Region:
-    """A stretch of one line that means something else than its events say."""
+    """A stretch of one line that is something other than its events say."""
 
     line: int
     start_ps: int
@@ -118,7 +118,7 @@ def run_tiling(
 ) -> Tiling:
     """Causes of the runs over [begin, end).
 
-    `outside` holds before a run's first op and after its last, `between` while none of them runs.
+    `outside` is the cause before a run's first op and after its last, `between` while no op runs.
     """
     layers = {
         cause: [(work.start[mask], work.end[mask])]
@@ -151,7 +151,7 @@ def run_tiling(
 
 
 def _until_next_op(tiling: Tiling, between: int) -> Tiling:
-    """A wait lasts until an op runs again: waking the thread that goes on is part of it."""
+    """A wait lasts until an op runs again: waking the thread that continues is part of it."""
     idle = tiling.labels[1:] == between
     waited = tiling.labels[:-1] == code("input.wait")
     labels = tiling.labels.copy()
@@ -170,7 +170,7 @@ def _extents(work: Work) -> tuple[Int64s, Int64s]:
 
 
 def _compute_outside(work: Work, regions: tuple[Region, ...]) -> list[tuple[Int64s, Int64s]]:
-    """Compute on each line, less the stretches of that line that were something else."""
+    """Compute on each line, without the stretches of that line that were something else."""
     computing = work.label == code("compute.step")
     lines = sorted({region.line for region in regions})
     elsewhere = computing & ~is_in(work.line, lines)
@@ -216,7 +216,7 @@ def _cause_of_name(name: str) -> str | None:
 
 
 def _own_ids(trace: Trace) -> Int64s:
-    """The run that an event says it works for. Iterators have ids too, of another kind."""
+    """The run that an event says it works for. Iterators also have ids, of another kind."""
     ids = np.full(len(trace.events), NOTHING, dtype=np.int64)
     runs = rows_called(trace, "ExecutorState::Process", *INPUT_EVENTS)
     for rows, stat in ((runs, "id"), (rows_with(trace, "step_id"), "step_id")):
@@ -245,7 +245,7 @@ def _async_waits(trace: Trace, training: TrainingThread) -> Work:
 
 
 def _done_times(trace: Trace, training: TrainingThread, starts: Int64s, run: Int64s) -> Int64s:
-    """When each async kernel was done; a lost done event ends where the run's next op begins."""
+    """When each async kernel was done; if its done event is lost, when the run's next op begins."""
     events = trace.events
     done = rows_called(trace, ASYNC_DONE)
     produced, consumed = stat_of(trace, "_p", starts), stat_of(trace, "_c", done)

@@ -1,4 +1,4 @@
-"""When a cache or a snapshot was being filled: the first pass over the data, and no other."""
+"""When a cache or a snapshot was being filled: only in the first pass over the data."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_named, rows_numbered
 from stall_analyzer.model.units import Int64s
 
-# Stages below a cache are asked only while it is filled. A snapshot has a stage that writes.
+# Stages behind a cache run only while it is being filled. A snapshot has a stage that writes.
 BEHIND_STORE = (
     "MemoryCacheImpl::", "FileCacheImpl::", "FileWriterIterator::", "SnapshotWriter",
 )  # fmt: skip
@@ -39,7 +39,7 @@ def filling_spans(trace: Trace) -> tuple[Int64s, Int64s]:
 
 
 def _store_of(name: str) -> str:
-    """Of a stage behind a store: the path of the stages around the store, else nothing."""
+    """For a stage behind a store, the path of the stages around the store; else nothing."""
     return next((name.partition(mark)[0] for mark in BEHIND_STORE if mark in name), "")
 
 

@@ -2,19 +2,19 @@
 
 Between two graphs the thread runs Python and starts ops. Input takes time from that in two ways:
 Python of the pipeline holds the interpreter, which changes hands only after 5 ms or when its holder
-lets go of it; and threads of the pipeline wake up on the core that the thread is running on.
+releases it; and threads of the pipeline wake up on the core that the thread is running on.
 
 Every step does the same things in the same order, so the run itself tells how long each of them
 takes undisturbed: as long as in the quickest tenth of the steps, and a little more. What takes much
-longer while input is at work was interrupted. Of a run that is never disturbed, next to nothing
-looks interrupted: what is usual is measured with the scatter that calm runs have.
+longer while input is at work was interrupted. In a run that is never disturbed, next to nothing
+looks interrupted, because what is usual allows for the scatter of calm runs.
 
-After a graph the thread only takes the interpreter back. It cannot have worked in that time, so all
-of it that is not usual is waiting, however long: its holder may be collecting garbage. Any other
-piece may be work: there, what most steps lose, or a slice, is the measure.
+After a graph the thread only takes the interpreter back. It cannot have worked in that time, so
+everything beyond the usual is waiting, however long: the holder may be collecting garbage. Any
+other piece may be work: there, what most steps lose, or a time slice, is the limit.
 
-A Python function of the pipeline may as well sleep or wait for a file, and then disturbs nobody. It
-counts only where the thread lost much of its time beside it.
+A Python function of the pipeline may also sleep or wait for a file, and then disturbs nothing. It
+counts only if the thread lost much of its time while it ran.
 """
 
 from __future__ import annotations
@@ -31,20 +31,22 @@ from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 Spans = tuple[Int64s, Int64s]
 
 OWN_WORK = ("host.python", "host.dispatch", "host.eager")
-LEAST_STEPS = 20  # for a tenth of them to mean something
+LEAST_STEPS = 20  # so that a tenth of them means something
 QUICK = 10  # percent
-# In runs beside whose steps nothing ran, the mean is 1.1 to 1.4 times the quickest tenth.
+# In runs with nothing in the background, the mean is 1.1 to 1.4 times the quickest tenth.
 USUAL = 1.25
 INTERRUPTED = 1.5
-# sys.getswitchinterval(); the slices of Linux's scheduler are of that size, too.
+# sys.getswitchinterval(); the time slices of Linux's scheduler are about as long.
 SLICE_PS = 5 * PS_PER_MS
-# Events shorter than that have no rows: input with pauses of a few of them is at work all the time.
+# Events shorter than this are not recorded: input with pauses of a few of them counts as always at
+# work.
 PAUSE_PS = 4 * PIPELINE_KEEP_FROM_PS
-# A thread that loses more of its time than this beside Python of the pipeline waits for it. Beside
-# functions that sleep it was up to 0.4: when they wake up, they need the interpreter as well.
+# A thread that loses more of its time than this while Python of the pipeline runs is waiting for
+# it. With functions that sleep, it was up to 0.4: when they wake up, they need the interpreter as
+# well.
 LOCKED_OUT = 0.45
 LEAST_PIECES = 20
-# Waits for the interpreter differ from step to step by some such factor.
+# Waits for the interpreter differ from step to step by about this factor.
 SCATTER = 3
 
 
@@ -56,7 +58,7 @@ class Interruptions:
 
 @dataclass(frozen=True)
 class _Pieces:
-    """Tiles of the thread's own work in steps of the usual form."""
+    """Tiles of the thread's own work, in steps with the usual sequence."""
 
     tile: Int64s
     start: Int64s
@@ -73,8 +75,8 @@ class _Pieces:
 def interruptions(
     tiling: Tiling, step_start: Int64s, native: Spans, python: Spans, computes: bool = False
 ) -> Interruptions:
-    """`native`, `python`: when threads of the pipeline were at work, and in Python functions, which
-    `computes` if the steps show it."""
+    """`native`, `python`: when threads of the pipeline were at work natively and in Python
+    functions; `computes`: whether the steps show that those functions compute."""
     lost = np.zeros(len(tiling.labels))
     pieces = [p for cause in OWN_WORK if (p := _pieces(tiling, step_start, cause)) is not None]
     by_native = [_lost(p, _without_pauses(native), _slice(p)) for p in pieces]
@@ -100,7 +102,7 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
     tile = tile[per_step[step] == form].reshape(-1, form)
     length = np.diff(tiling.bounds)[tile]
     quick = np.array([percentile(of_piece, QUICK) for of_piece in length.T])
-    if cause == "host.dispatch":  # handing results back takes no longer than the start of a graph
+    if cause == "host.dispatch":  # returning results takes no longer than starting a graph
         quick = np.minimum.accumulate(quick)
     usual = np.broadcast_to(USUAL * quick, tile.shape).ravel()
     typical = np.broadcast_to(np.median(length, axis=0), tile.shape).ravel()
@@ -111,19 +113,19 @@ def _pieces(tiling: Tiling, step_start: Int64s, cause: str) -> _Pieces | None:
 
 
 def _slice(pieces: _Pieces) -> Float64s:
-    """Whoever shares a core or the interpreter gets half of it; the rest is the thread's work."""
+    """Two that share a core or the interpreter get half each; the rest is the thread's work."""
     return SLICE_PS + pieces.usual
 
 
 def _most_waited(pieces: _Pieces) -> Float64s:
-    """For the interpreter: a piece may have to ask for it several times, and more than one thread
-    may be before it. A wait far longer than that of other steps is rather work of this step."""
+    """The longest wait for the interpreter: a piece may need it several times, and more than one
+    thread may be ahead. A wait far longer than in other steps is more likely work of this step."""
     waited = SCATTER * np.maximum(pieces.typical - pieces.usual, 0.0)
     return np.where(pieces.hands_back, np.inf, _slice(pieces) + waited)
 
 
 def _lost(pieces: _Pieces, beside: Spans, most: Float64s) -> Float64s:
-    """What each piece took beyond the usual, if it was interrupted beside input."""
+    """What each piece took beyond the usual, if input interrupted it."""
     disturbed = 2 * covered_time(pieces.start, pieces.end, *beside) > pieces.length
     interrupted = disturbed & (pieces.length > INTERRUPTED / USUAL * pieces.usual)
     return np.where(interrupted, np.minimum(pieces.length - pieces.usual, most), 0.0)

@@ -2,8 +2,8 @@
 
 CUDA loads its libraries and kernels when they are first used, the driver compiles those that the
 build does not contain, and cuDNN and XLA time several ways to compute the same thing and keep the
-fastest. No event names that. It shows as a first run that takes longer than the later ones of the
-same graph, launching or computing: what it computed was thrown away.
+fastest. No event names this. It shows as a first run of a graph that takes longer than later ones,
+launching or computing: what it computed was thrown away.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ RUNNING = codes("compute.device", "host.dispatch")
 
 
 def with_kernel_code(tiling: Tiling, training: TrainingThread) -> Tiling:
-    """Of the tiling of host and device together. A call lasts until the next one: kernels that it
-    has launched may outlast it."""
+    """Takes the tiling of host and device together. A call counts until the next one begins,
+    because kernels that it launched may outlast it."""
     calls = training.calls
     if len(calls.row) == 0:
         return tiling
@@ -37,7 +37,7 @@ def with_kernel_code(tiling: Tiling, training: TrainingThread) -> Tiling:
         mine = np.flatnonzero(calls.concrete == graph)
         if len(mine) <= WARM_UP_LATER_RUNS or not calls.traced[mine[0]]:
             continue
-        first, later = int(spent[mine[0]]), spent[mine[1:-1]]  # the last one may not be all there
+        first, later = int(spent[mine[0]]), spent[mine[1:-1]]  # the last one may be incomplete
         usual = int(median(later))
         if first > WARM_UP_FACTOR * int(later.max()) + WARM_UP_LEAST_PS:
             begin, stop = int(calls.start_ps[mine[0]]), int(end[mine[0]])

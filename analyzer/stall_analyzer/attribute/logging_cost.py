@@ -23,7 +23,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import name_of, names_where
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS, PS_PER_US, Bools, Int64s
 
-# How Keras's TensorBoard callback begins its tags. A loop that logs `batch_loss` does the same.
+# How the tags of Keras's TensorBoard callback begin. A loop that logs `batch_loss` does the same.
 OUR_TAGS = ("batch_", "epoch_", "evaluation_")
 WRITES = frozenset({"WriteSummary", "WriteScalarSummary"})
 FLUSH = "FlushSummaryWriter"
@@ -31,14 +31,14 @@ VALUE = "_EagerConst"
 BY_KERAS = "epoch_"
 # What tf.summary.scalar runs before it writes: the value, the step, whether to record at all.
 PREPARES = frozenset({"_EagerConst", "Cast", "Identity", "LogicalAnd", "ReadVariableOp"})
-# Python between two ops of a scalar takes a tenth of this. Longer gaps are somebody else's.
+# Python between two ops of a scalar takes a tenth of this. Longer gaps are something else.
 SAME_SCALAR_GAP_PS = PS_PER_MS
-# Inside of one it may have had to wait until another thread let go of the interpreter: each may
-# keep it for 5 ms (sys.getswitchinterval).
+# Inside a scalar, it may have had to wait for the interpreter: each other thread may keep it for 5
+# ms (sys.getswitchinterval).
 INSIDE_SCALAR_GAP_PS = SAME_SCALAR_GAP_PS + 5 * PS_PER_MS
-# As much of the Python around a scalar that stands alone is its own.
+# This much of the Python around a single scalar belongs to it.
 LONE_GAP_PS = 250 * PS_PER_US
-# Records are stamped to the microsecond, on the clock of the trace.
+# Records have timestamps in microseconds, on the trace's clock.
 STAMP_ERROR_PS = 100 * PS_PER_US
 HOST = codes("host.python", "host.eager", "host.summary")
 
@@ -64,7 +64,7 @@ def with_logging(
 
 
 def _times_of_records(timeline: Timeline, aligned: AlignedTrace) -> Int64s:
-    """When scalars of ours were written, in trace time."""
+    """When our scalars were written, in trace time."""
     begin_ns = timeline.window.start_unix_ns
     if timeline.events is None or begin_ns is None:
         return np.empty(0, dtype=np.int64)
@@ -79,14 +79,14 @@ def _scalars(events: EventLog) -> Iterator[tuple[str, Series]]:
 
 
 def _logs(trace: Trace, rows: Int64s, records: Int64s, events: EventLog | None) -> Bools:
-    """Which eager ops belong to a scalar of ours."""
+    """Which eager ops belong to one of our scalars."""
     op = [trace.names[name].removeprefix(EAGER_PREFIX) for name in trace.events.name[rows]]
     writes = np.array([name in WRITES for name in op], dtype=np.bool_)
     flushes = np.array([name == FLUSH for name in op], dtype=np.bool_)
     prepares = np.array([name in PREPARES for name in op], dtype=np.bool_)
     ours = writes.copy()
     ours[writes] = _hold_a_record(trace, rows[writes], records, events)
-    # An op that prepares belongs to the write that comes next, a flush to the one before it.
+    # An op that prepares a write belongs to the next write, a flush to the previous one.
     other = np.where(prepares, len(op), np.arange(len(op)))
     following = np.minimum.accumulate(other[::-1])[::-1]
     written = np.maximum.accumulate(np.where(writes, np.arange(len(op)), -1))
@@ -95,7 +95,7 @@ def _logs(trace: Trace, rows: Int64s, records: Int64s, events: EventLog | None) 
 
 
 def _not_recorded(trace: Trace, rows: Int64s, training: TrainingThread) -> Bools:
-    """Keras's callback makes a tensor of every batch's loss, whether or not it is then written:
+    """Keras's callback turns every batch's loss into a tensor, whether or not it is then written:
     the last op before the next call."""
     is_value = names_where(trace, f"{EAGER_PREFIX}{VALUE}".__eq__)[trace.events.name[rows]]
     other = np.where(is_value, len(rows), np.arange(len(rows)))
@@ -108,7 +108,8 @@ def _not_recorded(trace: Trace, rows: Int64s, training: TrainingThread) -> Bools
 
 
 def _hold_a_record(trace: Trace, writes: Int64s, records: Int64s, events: EventLog | None) -> Bools:
-    """Which of the ops wrote a scalar of ours. Where clocks do not agree, tags decide for all."""
+    """Which of the ops wrote one of our scalars. If the clocks do not agree, tags decide for
+    all."""
     start = trace.events.start_ps[writes] - STAMP_ERROR_PS
     end = trace.events.end_ps[writes] + STAMP_ERROR_PS
     held = np.searchsorted(records, end) > np.searchsorted(records, start)
@@ -123,9 +124,8 @@ def _with_gaps(
     trace: Trace, training: TrainingThread, rows: Int64s, ours: Int64s
 ) -> tuple[Int64s, Int64s]:
     """The ops and the Python between them; before the first and after the last, as much as usual.
-
-    The first scalar of a process loads the modules that write it. Where the callback's writer had
-    just been at work, nobody else can have taken that time.
+    The first scalar of a process loads the modules that write it. If the callback's writer was at
+    work just before, that time cannot belong to anything else.
     """
     events, calls = trace.events, training.calls
     start, end = events.start_ps[ours], events.end_ps[ours]

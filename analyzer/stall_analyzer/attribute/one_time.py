@@ -1,8 +1,8 @@
-"""Which costs belong to the first epoch alone: as later epochs show, or as tf.data works.
+"""Which costs occur only in the first epoch: as later epochs show, or as tf.data works.
 
-A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset
-rather than to one of its iterators stays: the rewritten graph of the pipeline with its constants,
-and the contents of a cache or a snapshot.
+A new iterator opens its files and fills its shuffle buffer again. What belongs to the dataset and
+not to one of its iterators remains: the rewritten graph of the pipeline with its constants, and the
+contents of a cache or a snapshot.
 """
 
 from __future__ import annotations
@@ -33,27 +33,27 @@ from stall_analyzer.model.units import Int64s
 Spans = tuple[Int64s, Int64s]
 
 MAKE = "EagerLocalExecute: MakeIterator"
-# Inside MAKE, the iterator itself is made; before that, the dataset's graph is rewritten, which
-# the dataset keeps for all its iterators.
+# Creates the iterator itself, inside MAKE; before that, the dataset's graph is rewritten, which the
+# dataset keeps for all its iterators.
 MAKE_ROOT = "MakeIterator::RootDataset"
 GET_NEXT = ("IteratorGetNextOp::DoCompute", "EagerLocalExecute: IteratorGetNext")
 TRACING = codes("compile.tracing", "compile.retracing")
 FIRST_WAITS = ("input.first_element", "input.shuffle_fill")
-# A cost comes again if a later epoch shows at least this share of it.
+# A cost recurs if a later epoch shows at least this share of it.
 AGAIN_SHARE = 0.5
-# One dataset to train and one to validate with are made ready in the first epoch; a third one, or
-# one in a later epoch, means that datasets are made again.
+# In the first epoch, one training and one validation dataset are prepared; a third one, or one in a
+# later epoch, means that datasets are created again.
 MADE_READY_ONCE = 2
-# So many waits for memory may be an accident and a coincidence: nothing says that they come again.
+# This many waits for memory may be an accident and a coincidence: nothing says that they recur.
 SELDOM = 2
-# With more of the first epoch unknown, its length says little about what is known.
+# If more of the first epoch is unknown, its length says little about the known part.
 UNTRACED_SHARE = 0.1
 
 
 def ledger_with_one_time(
     tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline
 ) -> Ledger:
-    """The tiling as a ledger that knows what will not come again."""
+    """The tiling as a ledger that knows what will not recur."""
     found = (
         (_made_ready_once(parts, timeline), "input.iterator_create"),
         (_filling_stores(parts), "input.contention"),
@@ -74,15 +74,14 @@ def ledger_with_one_time(
 
 
 def _traced_each_time(parts: Sequence[AlignedTrace]) -> Spans:
-    """When callbacks made datasets, in window time: their graphs come again in later epochs."""
+    """When callbacks created datasets, in window time: their graphs recur in later epochs."""
     trained = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
     return union(*_joined([(start + shift, end + shift) for (start, end), shift in trained]))
 
 
 def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:
-    """What comes again takes no longer than a later epoch: of the rest, what came first came once.
-
-    What was not traced stays out of it: there the first epoch may have had anything.
+    """Recurring time cannot be longer than a later epoch: of the excess, what came first was
+    one-time. Untraced time is left out, since it may have been anything.
     """
     later = timeline.later_epochs_ps
     lengths, unknown = ledger.lengths_ps, among(ledger.cause, codes_of_bucket("unknown"))
@@ -106,7 +105,7 @@ def _joined(spans: Sequence[Spans]) -> Spans:
 
 
 def _made_ready_once(parts: Sequence[AlignedTrace], timeline: Timeline) -> Spans:
-    """When datasets were made ready for their iterators; nothing if that happens in each epoch."""
+    """When datasets were prepared for their iterators; nothing if that happens in each epoch."""
     start, end = _joined([_making_ready(part) for part in parts])
     if len(start) == 0:
         return start, end
@@ -118,7 +117,7 @@ def _made_ready_once(parts: Sequence[AlignedTrace], timeline: Timeline) -> Spans
 
 
 def _making_ready(part: AlignedTrace) -> Spans:
-    """Per iterator, the time before it is made itself, in window time."""
+    """Per iterator, the time before it is created itself, in window time."""
     events = part.trace.events
     makes, roots = rows_called(part.trace, MAKE), rows_called(part.trace, MAKE_ROOT)
     makes = makes[np.argsort(events.start_ps[makes], kind="stable")]
@@ -129,7 +128,7 @@ def _making_ready(part: AlignedTrace) -> Spans:
 
 
 def _first_wait_returns(tiling: Tiling, parts: Sequence[AlignedTrace], timeline: Timeline) -> bool:
-    """Whether what the first batch took longer than the others is waited for in each epoch."""
+    """Whether the extra wait for the first batch recurs in each epoch."""
     bounds, labels = tiling
     first = among(labels, codes(*FIRST_WAITS))
     if not first.any():
@@ -142,7 +141,7 @@ def _first_wait_returns(tiling: Tiling, parts: Sequence[AlignedTrace], timeline:
 
 
 def _longest_later_wait_ps(parts: Sequence[AlignedTrace], timeline: Timeline) -> int | None:
-    """For a batch of a later epoch; None where the traces saw less than half of one."""
+    """The longest wait for a batch in a later epoch; None if less than half of one was traced."""
     start, end = _joined([_asked(part) for part in parts])
     later = start >= timeline.window.duration_ps
     if later.sum() < AGAIN_SHARE * max((~later).sum(), 1):
@@ -151,15 +150,14 @@ def _longest_later_wait_ps(parts: Sequence[AlignedTrace], timeline: Timeline) ->
 
 
 def _asked(part: AlignedTrace) -> Spans:
-    """When anyone waited for an element of a pipeline, in window time."""
+    """When anything waited for an element of a pipeline, in window time."""
     rows, events = rows_called(part.trace, *GET_NEXT), part.trace.events
     return events.start_ps[rows] + part.shift_ps, events.end_ps[rows] + part.shift_ps
 
 
 def _starts_again(trace: Trace) -> bool:
-    """Whether a second pass over the data begins like the first.
-
-    It does not where an endless `repeat` feeds the buffer, or where tf.data made one stage of both.
+    """Whether a second pass over the data begins like the first. It does not if an endless `repeat`
+    feeds the buffer, or if tf.data merged both into one stage.
     """
     shuffles = [name for name in trace.names if "::Shuffle" in name]
     return not any(
@@ -169,11 +167,10 @@ def _starts_again(trace: Trace) -> bool:
 
 
 def _is_renewed(parts: Sequence[AlignedTrace], timeline: Timeline) -> bool:
-    """Whether the next epoch has an iterator of its own.
-
-    Keras asks for an element too many where it does not know how many there are; where it does, it
-    makes the next iterator at the end of the epoch. With `steps_per_epoch` it does neither. A trace
-    that did not see the end of the epoch does not tell, and a new iterator is the rule.
+    """Whether the next epoch has its own iterator. Keras asks for one element too many if it does
+    not know how many there are; if it does, it creates the next iterator at the end of the epoch.
+    With `steps_per_epoch` it does neither. If the trace did not see the end of the epoch, a new
+    iterator is assumed, since that is the rule.
     """
     training = [step.end_ps for step in timeline.steps if step.phase == "training"]
     validating = [step.start_ps for step in timeline.steps if step.phase != "training"]

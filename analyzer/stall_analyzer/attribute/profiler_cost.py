@@ -19,7 +19,7 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_called
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_NS
 
-# The batch after the profile must be this much later than a usual one to be called late.
+# The batch after the profile must be this much later than usual to be called late.
 LATE_FACTOR = 3
 LATE_LEAST_PS = 20 * PS_PER_MS
 

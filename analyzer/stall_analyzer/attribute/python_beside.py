@@ -1,13 +1,13 @@
 """Whether Python functions of the pipeline compute while steps run, or sleep.
 
 The trace shows when such a function ran, not what it did: it may work with numpy, which takes a
-core from the step, or wait for a server, which takes nothing. Two things give the first away.
+core from the step, or wait for a server, which takes nothing. Two things reveal the former.
 
-A thread that shares its cores is held up now and then, so its calls never take equally long; those
-that sleep for a given time do. And steps take the longer, the more of it ran beside them. That is
-asked only of the time that even quick steps compute: a slow step has more of everything beside it.
-
-Either alone may mislead: waits for a server differ, too, and steps differ for many reasons.
+A thread that shares its cores is held up now and then, so its calls never take equally long; calls
+that sleep for a given time do. And the more of it ran in the background, the longer steps take.
+This is checked only for as long as even quick steps compute: a slow step has more of everything in
+the background. Either alone may mislead: waits for a server also vary, and steps vary for many
+reasons.
 """
 
 from __future__ import annotations
@@ -22,22 +22,23 @@ Spans = tuple[Int64s, Int64s]
 
 LEAST_STEPS = 20
 QUICK = 10  # percent
-# The middle half of the calls, over their median: at most 0.07 where functions slept for a given
-# time, 0.15 and more where they computed on shared cores.
+# The spread of the middle half of the calls, divided by their median: at most 0.07 if functions
+# slept for a given time, at least 0.15 if they computed on shared cores.
 SCATTERS = 0.1
 # Slow steps are slow for some other reason.
 SLOW = 95  # percent
-# Of what one thread takes that computes all the time: most functions also wait, and steps that
-# scatter flatten the line through them.
+# Of what a thread that always computes would take: most functions also wait, and steps that scatter
+# flatten the line through them.
 LEAST_PART = 0.25
-# Of sleeping functions, one in twenty seems to slow the steps down that much by chance.
+# One in twenty sleeping functions seems to slow the steps down that much by chance.
 BY_CHANCE = 1.65
 
 
 def computes_beside(
     tiling: Tiling, steps: Spans, compute: Int64s, calls: Spans, lost_share: float
 ) -> bool:
-    """`lost_share`: what a step loses of the time in which one thread computes beside it."""
+    """`lost_share`: how much of its time a step loses while one thread computes in the
+    background."""
     length = calls[1] - calls[0]
     length = length[calls[0] >= steps[0].min(initial=1 << 62)]
     if len(steps[0]) < LEAST_STEPS or len(length) < LEAST_STEPS:
@@ -52,7 +53,7 @@ def computes_beside(
 def _slowed_down(
     tiling: Tiling, steps: Spans, compute: Int64s, calls: Spans
 ) -> tuple[float, float]:
-    """What the computing of a step takes longer per time of the calls beside it, and how sure that
+    """How much longer a step computes per time of the calls in the background, and how sure that
     is: slope and standard error of a straight line."""
     spent = time_in(tiling, *steps, compute).astype(np.float64)
     begin = _first_compute(tiling, steps[0], compute)

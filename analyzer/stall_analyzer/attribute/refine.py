@@ -1,4 +1,4 @@
-"""Second thoughts on a tiling: relabel a part of what is already labeled.
+"""Refinements of a tiling: relabel parts that already have a label.
 
 Each function takes cause codes over the window and returns new ones; lengths never change, so
 time stays conserved.
@@ -22,14 +22,14 @@ from stall_analyzer.model.units import PS_PER_MS, Bools, Int64s
 WARM_UP_FACTOR = 1.2
 WARM_UP_LEAST_PS = PS_PER_MS
 WARM_UP_LATER_RUNS = 3
-# A first batch must be this much slower than the usual one to be a cost of its own.
+# A first batch must be this much slower than the usual one to count as a separate cost.
 FIRST_WAIT_FACTOR = 5
 FIRST_WAIT_LEAST_PS = 20 * PS_PER_MS
 # A shuffle buffer that was being filled for this share of the first wait explains it.
 SHUFFLE_SHARE = 0.5
 
 COMPUTE = codes("compute.step", "compute.runtime")
-# What a callback's own work does. Saving, summaries and the making of graphs keep their names.
+# Causes that a callback's own work absorbs. Saving, summaries and graph building keep their names.
 OF_SIDE_WORK = np.concatenate(
     [
         codes_of_bucket("input"),
@@ -44,7 +44,7 @@ def relabel(tiling: Tiling, where: Bools, cause: str) -> Tiling:
 
 
 def relabel_inside(tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, cause: str) -> Tiling:
-    """Give `cause` to what bears one of the `old` codes inside the intervals."""
+    """Relabel everything with one of the `old` codes inside the intervals as `cause`."""
     if len(start) == 0:
         return tiling
     start, end = union(start, end)
@@ -56,7 +56,7 @@ def relabel_inside(tiling: Tiling, start: Int64s, end: Int64s, old: Int64s, caus
 def first_part(
     tiling: Tiling, begin: int, end: int, old: Int64s, amount: int, cause: str
 ) -> Tiling:
-    """Give `cause` to the first `amount` ps of the `old` codes between begin and end."""
+    """Relabel the first `amount` ps of the `old` codes between begin and end as `cause`."""
     tiling = refine(tiling, np.array([begin, end]))
     bounds, labels = tiling
     eligible = among(labels, old) & (bounds[:-1] >= begin) & (bounds[1:] <= end)
@@ -74,7 +74,7 @@ def first_part(
 
 
 def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tiling:
-    """The first run of a graph makes kernels and touches its memory for the first time."""
+    """The first run of a graph creates kernels and touches its memory for the first time."""
     calls = training.calls
     spent = time_in(tiling, calls.start_ps, calls.end_ps, COMPUTE)
     is_xla = _compiles_with_xla(trace, training)
@@ -96,7 +96,7 @@ def with_warm_up(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
 
 
 def _compiles_with_xla(trace: Trace, training: TrainingThread) -> Bools:
-    """Calls that trace a function for XLA, themselves or inside: older versions of TensorFlow show
+    """Calls that trace a function for XLA, directly or inside: older versions of TensorFlow show
     nothing else of the compiler."""
     functions = rows_with(trace, "tf_function_call").astype(np.int64)
     for_xla = text_is(trace, "tf_function_call", functions, "traced-xla".__eq__)
@@ -108,7 +108,7 @@ def _compiles_with_xla(trace: Trace, training: TrainingThread) -> Bools:
 
 
 def with_side_work(tiling: Tiling, training: TrainingThread) -> Tiling:
-    """What a callback computes and reads is the callback's, as long as training waits for it."""
+    """What a callback computes and reads belongs to the callback, while training waits for it."""
     side = training.side
     return relabel_inside(tiling, side.start_ps, side.end_ps, OF_SIDE_WORK, "host.callback")
 
@@ -119,7 +119,7 @@ def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
     checked = (runs.bits & (BIT_IS_FINITE | BIT_GRADIENT)) == (BIT_IS_FINITE | BIT_GRADIENT)
     updated = (runs.bits & BIT_UPDATE) > 0
     if not (checked & updated).any():
-        return tiling  # no step ever updated in a way that shows: nothing can be said
+        return tiling  # no step shows its updates, so nothing can be said
     skipped = checked & ~updated
     return relabel_inside(
         tiling,
@@ -131,7 +131,7 @@ def with_skipped_updates(tiling: Tiling, training: TrainingThread) -> Tiling:
 
 
 def with_cache_fill(tiling: Tiling, trace: Trace) -> Tiling:
-    """A cache that is being filled asks the stages behind it; once it is full it never does."""
+    """A cache uses the stages behind it only while it is being filled."""
     waits = codes("input.wait", "input.first_element", "input.shuffle_fill")
     return relabel_inside(tiling, *filling_spans(trace), waits, "input.cache_fill")
 

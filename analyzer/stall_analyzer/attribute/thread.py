@@ -1,4 +1,4 @@
-"""What the training thread was doing at each instant, by the innermost event that means something.
+"""What the training thread was doing at each instant, by the innermost meaningful event.
 
 Time that it spent waiting for a graph is labeled FOLLOW: the executors show what happened there.
 """
@@ -79,7 +79,7 @@ def thread_tiling(
 def _labels(
     trace: Trace, training: TrainingThread, span: slice, parent: Int32s, eager: bool
 ) -> Int64s:
-    """The label of each event of the line, own or inherited."""
+    """The label of each event of the line, its own or an inherited one."""
     name = trace.events.name[span]
     strong_names, weak_names = _by_name(trace)
     strong = strong_names[name]
@@ -100,15 +100,17 @@ def _labels(
     compiling = among(inherit(strong, parent), codes_of_bucket("compile"))
     own = np.where(strong != NOTHING, strong, np.where(compiling, NOTHING, weak))
     if eager:
-        # In an eager op the kernel computes, and the rest is the host's work of starting it.
-        # Where graphs train, an eager op is a callback's or Keras's own: the host's in any case.
+        # In an eager op the kernel computes, and the rest is the host's work to start it. If graphs
+        # train, an eager op belongs to a callback or to Keras itself, so it is host time in any
+        # case.
         around = inherit(own, parent)
         own[is_run & (own == NOTHING) & (around == code("host.eager"))] = code("compute.eager_op")
     return inherit(own, parent)
 
 
 def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
-    """Graph runs whose id is not known (a cut file, a remote worker): what they did is unknown."""
+    """Graph runs whose id is not known (a truncated file, a remote worker): what they did is
+    unknown."""
     events = trace.events
     kernels = rows_inside(span, rows_called(trace, "EagerKernelExecute"))
     is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
@@ -121,7 +123,7 @@ def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
 
 
 def _by_name(trace: Trace) -> tuple[Int64s, Int64s]:
-    """For each name: the label that overrules what is around it, and the one that does not."""
+    """For each name: the label that overrides what is around it, and the one that does not."""
     strong = np.full(len(trace.names), NOTHING, dtype=np.int64)
     weak = np.full(len(trace.names), NOTHING, dtype=np.int64)
     for index, name in enumerate(trace.names):
@@ -133,7 +135,7 @@ def _by_name(trace: Trace) -> tuple[Int64s, Int64s]:
             strong[index] = code("host.dispatch")
         elif name.startswith(EAGER_PREFIX):
             weak[index] = code(_eager_cause(name[len(EAGER_PREFIX) :]))
-        elif name == "TFE_DeleteTensorHandle":  # has a row only when it is slow
+        elif name == "TFE_DeleteTensorHandle":  # recorded only if it is slow
             weak[index] = code("input.iterator_teardown")
     return strong, weak
 

@@ -20,22 +20,22 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import names_where, rows_beginning
 from stall_analyzer.model.units import PS_PER_US, Bools, Int32s
 
-# The gap also holds some code, and now and then an interruption: the shorter ones tell.
+# The gap also includes some code, and now and then an interruption, so the shorter ones count.
 SHORTER_PERCENT = 20
 LEAST_EAGER_OPS = 20
 LOGGING_OPS = PREPARES | WRITES | {FLUSH}
-USUAL_EVENT_PS = PS_PER_US // 2  # where too few tell
+USUAL_EVENT_PS = PS_PER_US // 2  # if there are too few gaps
 # An op of a graph comes with two events, whose names are put together from node and type. Epochs of
 # two programs, with and without the profiler: 2.6 and 3.3 times what the gap takes. The calls of a
 # step alone: 1.3 (2,531 ops), 1.3 (238), 1.9 (272) and 2.0 (644, within noise); two cores share it.
 EVENTS_PER_OP = 3
-# Ops of a step run once in each of its runs; those of the input's elements far more often.
+# Ops of a step run once in each of its runs; those of the input pipeline far more often.
 ONCE = 1.1
-# An estimate must leave the step its own time.
+# An estimate must leave the step some time of its own.
 MOST_SHARE = 0.5
-# Of less than this, one run differs from the next anyway.
+# One run differs from the next by this much anyway.
 LEAST_SHARE = 0.01
-# Executors write before a run's first op and after its last, too.
+# Executors also write events before a run's first op and after its last.
 IN_RUNS = codes("compute.step", "compute.runtime", "host.dispatch")
 
 
@@ -61,7 +61,7 @@ def with_tracing(tiling: Tiling, trace: Trace, training: TrainingThread) -> Tili
 
 
 def event_ps(trace: Trace) -> int:
-    """What it takes on this machine to write an event."""
+    """How long it takes to write an event on this machine."""
     events = trace.events
     inner = rows_beginning(trace, "KernelAndDevice")
     outer = events.parent[inner]
@@ -80,7 +80,7 @@ def event_ps(trace: Trace) -> int:
 
 
 def _of_an_op(trace: Trace, rows: Int32s) -> Bools:
-    """Which of the events start an eager op, and no graph."""
+    """Which of the events start an eager op and not a graph."""
     around = trace.events.parent[rows]
     is_op = names_where(
         trace, lambda n: n.startswith("EagerLocalExecute: ") and "__inference" not in n
@@ -90,14 +90,14 @@ def _of_an_op(trace: Trace, rows: Int32s) -> Bools:
 
 
 def _logs(trace: Trace, rows: Int32s) -> Bools:
-    """Ops of scalars follow upon each other, with all they need in the caches; those of a graph
-    do not. Else an event would seem the cheaper, the more is logged."""
+    """Ops of scalars follow one another, with all they need in the caches; those of a graph do not.
+    Otherwise, the more was logged, the cheaper an event would seem."""
     is_logging = names_where(trace, lambda name: name.removeprefix(EAGER_PREFIX) in LOGGING_OPS)
     return np.asarray(is_logging[trace.events.name[trace.events.parent[rows]]])
 
 
 def _ops_per_run(trace: Trace, runs: int) -> float:
-    """How many ops of a graph a run has, over all of the trace."""
+    """How many graph ops a run has, over the whole trace."""
     if runs == 0:
         return 0.0
     counts = trace.totals.count[names_where(trace, lambda name: bool(op_type(name)))]

@@ -1,4 +1,4 @@
-"""When was the run computing for nothing?"""
+"""When the run was computing for nothing."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ def wasted_from_ps(timeline: Timeline) -> int | None:
     """Start of the step whose loss was the first to be NaN or infinite, in window time.
 
     The batch loss of Keras is the running mean of its epoch: one bad batch poisons the rest of the
-    epoch's records even if the model stays healthy. So the next epoch must begin non-finite too,
-    where there is one. A capture has the loss of single steps: none after it may be finite.
+    epoch's records even if the model stays healthy. So the next epoch, if there is one, must also
+    begin non-finite. A capture has the loss of single steps: none after it may be finite.
     """
     events, start_ns = timeline.events, timeline.window.start_unix_ns
     if events is None or start_ns is None:
@@ -46,8 +46,8 @@ def wasted_from_ps(timeline: Timeline) -> int | None:
 
 
 def skipped_spans_ps(timeline: Timeline) -> tuple[Int64s, Int64s]:
-    """Stretches in which loss scaling skipped every update, as a capture counted them: of all steps
-    between two looks at the count, all or none are told."""
+    """Stretches in which loss scaling skipped every update, as a capture counted them: the steps
+    between two readings of the count are all skipped or none."""
     nothing = np.array([], dtype=np.int64)
     events, start_ns = timeline.events, timeline.window.start_unix_ns
     capture = events.capture if events is not None else None
@@ -62,13 +62,14 @@ def skipped_spans_ps(timeline: Timeline) -> tuple[Int64s, Int64s]:
 
 
 def captured_loss(events: EventLog) -> Series | None:
-    """The loss of single steps, not of all of them."""
+    """The loss of single steps, but not of every step."""
     series = events.capture.series.get(CAPTURED_LOSS) if events.capture is not None else None
     return series if series is not None and len(series) else None
 
 
 def batch_loss(events: EventLog) -> Series | None:
-    """As Keras's callback logs it, or a capture that could not see the loss of single steps."""
+    """As logged by Keras's callback, or by a capture that could not see the loss of single
+    steps."""
     logged = next((events.train[tag] for tag in BATCH_LOSSES if tag in events.train), None)
     if logged is not None or events.capture is None or captured_loss(events) is not None:
         return logged

@@ -2,8 +2,8 @@
 
 The compiler names its passes, but half of its work (turning the graph into HLO) has no event. So
 the whole stretch from the start of the compiled call to the start of the compiled code counts, if
-the compiler shows itself in between. New code also makes kernels in its first run; what that takes
-longer than later runs is part of it.
+the compiler shows itself in between. New code also creates kernels in its first run; the extra time
+of that run counts, too.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Many runs: found, read where they have changed, stored, summarized and compared.
+"""Many runs: found, read if they have changed, stored, summarized and compared.
 
 batch                     all runs of one call; it needs the rest of this package, and `results`
 engines, parallel         where the work is done: here; in processes or on a Dask cluster

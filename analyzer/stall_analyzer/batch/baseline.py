@@ -1,15 +1,13 @@
 """What has changed since an earlier result, run by run, matched by name and attempt.
 
 A run is worse when its verdict is, or when its first epoch, a later epoch or a bucket takes longer
-by more than the tolerance. For a bucket, the tolerance is a share of the former first epoch: one
-that goes from a hundredth of it to two hundredths is noise, not twice as bad. `unknown` is left
-out: a run that was traced less than before has not become slower. Buckets that were measured are
-not held against buckets that are estimated. What has changed is said by cause
-(`what_changed`): "slower by 3.10 s: retracing is new (2.90 s)"; of a run that is worse by its later
-epochs alone, that as well.
-
-A run is better when nothing of it is worse, and its verdict has risen or its first epoch is shorter
-by more than the tolerance.
+by more than the tolerance. For a bucket, the tolerance is a share of the earlier first epoch: a
+bucket that goes from one hundredth of it to two hundredths is noise, not twice as bad. `unknown` is
+left out: a run that was traced less than before has not become slower. Measured buckets are not
+compared with estimated ones. `what_changed` names the causes: "slower by 3.10 s: retracing is new
+(2.90 s)"; if only the later epochs are worse, it says that as well. A run is better when nothing
+about it is worse, and its verdict has improved or its first epoch is shorter by more than the
+tolerance.
 """
 
 from __future__ import annotations
@@ -29,7 +27,7 @@ from stall_analyzer.report.facts import Facts, figures
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
 
-# From good to bad; what is unknown, or not over, is neither better nor worse than anything.
+# From good to bad; a run that is unknown, or not over, is neither better nor worse than any other.
 RANKS = {
     "healthy": 0, "slow_once": 1, "slow_always": 2,
     "learning_nothing": 3, "stuck": 3, "dead": 3,
@@ -38,11 +36,11 @@ BUCKETS_COMPARED: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "compute", "communication", "host",
 )  # fmt: skip
 RESULTS = (".json", ".jsonl")
-NOTHING = 0.005  # of the former epoch: less than this was not there
+NOTHING = 0.005  # of the earlier epoch: less than this counts as absent
 EXPLAINS = 0.1  # of the largest change: less than this explains nothing
 CAUSES_TOLD = 3
 LATER_EPOCHS = "later epochs"
-# Causes whose name says enough without that of their bucket.
+# Causes whose names are clear without the bucket's name.
 SAY_ALONE = (
     "retracing",
     "tracing",
@@ -58,7 +56,7 @@ Identity: TypeAlias = tuple[str, int]
 
 @dataclass(frozen=True)
 class Former:
-    """What is needed of a run of the earlier result."""
+    """What is needed about a run in the earlier result."""
 
     status: str
     duration_ps: int
@@ -79,12 +77,12 @@ class Changed:
     before_ps: int  # the first epoch
     now_ps: int
     grown_ps: Mapping[str, int]  # what takes longer, largest first: buckets, "later epochs"
-    sentence: str  # by how much, and by which cause
+    sentence: str  # by how much, and because of which cause
 
 
 @dataclass
 class Comparison:
-    """Runs held against an earlier result."""
+    """Runs compared with an earlier result."""
 
     former: dict[Identity, Former]
     tolerance: float
@@ -116,20 +114,20 @@ class Comparison:
             self.better.append(made)
 
     def in_order(self) -> list[Changed]:
-        """What has grown most first."""
+        """Runs that have grown the most first."""
         return sorted(
             self.worse, key=lambda one: (one.before_ps - one.now_ps, one.run, one.attempt)
         )
 
     def better_in_order(self) -> list[Changed]:
-        """What has shrunk most first."""
+        """Runs that have shrunk the most first."""
         return sorted(
             self.better, key=lambda one: (one.now_ps - one.before_ps, one.run, one.attempt)
         )
 
     @property
     def is_of_other_runs(self) -> bool:
-        """No run here has the name of one there: a comparison of nothing with nothing."""
+        """Whether no run here has the name of one there, so that nothing can be compared."""
         return bool(self.new) and not self.compared
 
     @property
@@ -176,7 +174,7 @@ def _fell(before: str, now: str) -> bool:
 
 def what_changed(before: Former, facts: Facts, longer: Mapping[str, int]) -> str:
     """`slower by 3.10 s: retracing is new (2.90 s), input wait +210 ms`. `longer`: what takes
-    longer beyond the tolerance, which may be something other than the first epoch."""
+    longer by more than the tolerance, which may be something other than the first epoch."""
     change_ps = facts["duration_ps"] - before.duration_ps
     if not before.duration_ps or not facts["duration_ps"]:
         said = "the first epoch cannot be compared"
@@ -194,7 +192,7 @@ def what_changed(before: Former, facts: Facts, longer: Mapping[str, int]) -> str
 
 
 def _causes(before: Former, facts: Facts) -> list[str]:
-    """Those that explain the change: largest first, and none that is a small part of it."""
+    """The causes that explain the change, largest first, without small ones."""
     if facts["estimated"] != before.estimated:
         return ["only one of the two was measured in full"]
     was, now = before.causes_ps, facts["causes_ps"]
@@ -229,13 +227,13 @@ def _words(name: str) -> str:
 
 
 def read(path: Path) -> dict[Identity, Former]:
-    """The runs of a document (.json), of JSON lines (.jsonl), or of all of these in a folder, where
-    a run in several of them is that of the last by name. Raises UsageError."""
+    """The runs in a document (.json), in JSON lines (.jsonl), or in all such files of a folder; if
+    a run is in several files, the last file by name counts. Raises UsageError."""
     found: dict[Identity, Former] = {}
     for file in _files(path):
         found.update(_read_file(file))
     if not found:
-        raise UsageError(f"the baseline {path} contains no run")
+        raise UsageError(f"the baseline {path} contains no runs")
     return found
 
 

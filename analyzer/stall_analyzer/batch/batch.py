@@ -1,8 +1,8 @@
-"""The runs under some paths: what is already known about them, and the rest read again.
+"""The runs under some paths: what is already known about them, and reading the rest.
 
-Nothing that grows with a run is kept for longer than the run takes: runs to be read wait in a
-temporary file, and results are in the store. Only the name of each run and its key in the store
-remain, some 300 bytes.
+Nothing whose size depends on a run is kept after that run: runs to be read wait in a temporary
+file, and results are in the store. Only the name of each run and its key in the store remain, about
+300 bytes.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ Kept = TypeVar("Kept")
 
 
 class Batch:
-    """`take` hears the facts of each run, in no order, once its result is in the store; of those
-    that are not `wanted` it hears nothing, and nobody else does."""
+    """`take` gets the facts of each run, in no particular order, once its result is in the store;
+    runs that are not `wanted` are left out everywhere."""
 
     def __init__(
         self,
@@ -51,18 +51,18 @@ class Batch:
         self._wanted_facts = wanted
         self._unwanted: set[tuple[str, int]] = set()
         self._keys: list[tuple[str, int, str]] = []  # name, attempt, key in the store
-        # Closed with the batch itself: it has no name that could be left behind.
+        # Closed with the batch itself: it has no name, so nothing can be left behind.
         self._waiting: IO[bytes] = tempfile.SpooledTemporaryFile(WAITING_IN_MEMORY_BYTES)  # noqa: SIM115
         self._extras: dict[str, Any] = {}
-        self._found: Callable[[], Iterable[Run]] = lambda: ()  # all runs, looked for once more
+        self._found: Callable[[], Iterable[Run]] = lambda: ()  # all runs, searched for once more
         self.notes: list[Note] = []
         self.tracebacks: list[str] = []
         self.to_read = 0
         self.bytes_to_read = 0
         self.last_to_read = ""  # its name
-        self.root = ""  # the folder of the log directory, where that is a run itself
-        self._again = False  # whether nothing that is known is to be trusted
-        self.not_new = 0  # runs that have not changed since the time asked for
+        self.root = ""  # the folder of the log directory, if that is a run itself
+        self._again = False  # whether known results are ignored
+        self.not_new = 0  # runs that have not changed since the given time
 
     @property
     def runs(self) -> int:
@@ -90,9 +90,8 @@ class Batch:
         again: bool = False,
         seen: Callable[[int], None] = lambda runs: None,
     ) -> None:
-        """All runs that are wanted, those that are known included; `again` trusts no known result.
-
-        Raises NothingFound where there is no run at all, or none of a name asked for.
+        """All runs that are wanted, including known ones; `again` ignores known results. Raises
+        NothingFound if there is no run at all, or none with a given name.
         """
         wanted = self._wanted(paths, selection, seen)
         self._again = again
@@ -107,7 +106,7 @@ class Batch:
     ) -> Iterator[Run]:
         found = chosen = 0
         others: list[str] = []
-        # Absolute, so that whoever reads them elsewhere, or has read them before, means the same.
+        # Absolute, so that they mean the same in another process or another folder.
         for run in stream_runs([files.absolute(path) for path in paths], self.notes):
             found += 1
             if not selection.has_name(run):
@@ -123,7 +122,7 @@ class Batch:
         if others and not chosen and not self.not_new and selection.shard == ALL:
             some = ", ".join(others[:NAMES_SHOWN]) + (", …" if len(others) > NAMES_SHOWN else "")
             wanted = " or ".join(selection.names)
-            raise NothingFound(f"no run is called {wanted}; there are: {some}")
+            raise NothingFound(f"no run is named {wanted}; the runs are: {some}")
 
     def _add(self, run: Run, again: bool) -> None:
         if run.name == ".":
@@ -144,7 +143,7 @@ class Batch:
         extra_of: ExtraOf | None = None,
         done: Callable[[Run], None] = lambda run: None,
     ) -> None:
-        """Read what is to be read. `extra_of` makes more of each report, see `extras`."""
+        """Read the runs to be read. `extra_of` makes more from each report, see `extras`."""
         store = None if self._again else self._store.folder
         work = partial(run_result.analyze, extra_of=extra_of, store=store)
         for run, result in engine(self._runs_to_read(), work):
@@ -171,12 +170,12 @@ class Batch:
             yield self._kept(self._store.head, key).facts
 
     def lines(self) -> Iterator[str]:
-        """The runs' entries of the document, as JSON."""
+        """The runs' entries in the document, as JSON."""
         for key in self._wanted_keys():
             yield self._kept(self._store.entry, key)
 
     def _kept(self, read: Callable[[str], Kept], key: str) -> Kept:
-        """From the store. What was deleted or damaged there since it was found is made again."""
+        """From the store. Results that were deleted or damaged in the meantime are made again."""
         try:
             return read(key)
         except UnreadableFile:
@@ -191,12 +190,12 @@ class Batch:
             yield json.loads(line)
 
     def found(self) -> Iterator[Run]:
-        """The runs themselves, looked for once more."""
+        """The runs themselves, searched for once more."""
         wanted = set(self._wanted_keys())
         return (run for run in self._found() if self._store.key(run) in wanted)
 
     def extras(self) -> list[Any]:
-        """What `extra_of` made of each run."""
+        """What `extra_of` made from each run."""
         return [self._extras.get(key) for key in self._wanted_keys()]
 
 

@@ -1,4 +1,4 @@
-"""A batch as builds and reviews read it: GitHub's annotations, SARIF, JUnit."""
+"""A batch for builds and reviews: GitHub annotations, SARIF, JUnit."""
 
 from __future__ import annotations
 

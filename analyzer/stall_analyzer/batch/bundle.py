@@ -1,4 +1,4 @@
-"""A zip file for a bug report: report, versions in use and, if the user agrees, the logs."""
+"""A zip file for a bug report: the report, versions and, if the user agrees, the logs."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def _add_logs(bundle: zipfile.ZipFile, run: Run) -> None:
             with files.open_binary(path) as log, bundle.open(name, "w") as copy:
                 shutil.copyfileobj(log, copy)
         except UnreadableFile:
-            continue  # the report says so already
+            continue  # the report already says so
 
 
 def log_files(run: Run) -> Iterator[str]:
@@ -107,7 +107,7 @@ def log_files(run: Run) -> Iterator[str]:
 
 
 def _name_in_bundle(run: Run, path: str) -> str:
-    """Below the run's folder as it lies there; a console from elsewhere beside it."""
+    """Its path below the run's folder; a console from elsewhere goes to the top of that folder."""
     inside = path.removeprefix(run.path).replace(os.sep, "/").lstrip("/")
     is_inside = path.startswith(run.path) and inside
     return f"logs/{run.folder}/{inside if is_inside else Path(path).name}"

@@ -13,10 +13,10 @@ from stall_analyzer.results.run_result import RunResult, result_of
 if TYPE_CHECKING:
     from stall_analyzer.results.worker_process import Work
 
-# Does some work with each run. Gives each with its result, as they come; of a run that could not be
-# analyzed, the failure.
+# Does some work on each run. Yields each run with its result, as they come, or with the failure if
+# it could not be analyzed.
 Engine: TypeAlias = "Callable[[Iterable[Run], Work[RunResult]], Iterator[tuple[Run, RunResult]]]"
-# A run, and which share of its analysis is done.
+# A run, and the share of its analysis that is done.
 Watch: TypeAlias = Callable[[Run, float], None]
 
 
@@ -25,7 +25,7 @@ def unwatched(run: Run, share: float) -> None: ...
 
 @contextmanager
 def in_this_process(watch: Watch = unwatched) -> Iterator[Engine]:
-    """One run after the other: for a few small ones."""
+    """One run after the other, for a few small ones."""
 
     def engine(runs: Iterable[Run], work: Work[RunResult]) -> Iterator[tuple[Run, RunResult]]:
         for run in runs:
@@ -39,7 +39,7 @@ def _result(run: Run, work: Work[RunResult], watch: Watch) -> RunResult:
         return work(run, lambda share, _: watch(run, share))
     except StallError:
         raise
-    except Exception as error:  # a fault of ours
+    except Exception as error:  # a bug of ours
         return failed(run, f"{type(error).__name__}: {error}")
 
 

@@ -1,4 +1,4 @@
-"""A batch as the one JSON document, piece by piece: the whole need never be in memory."""
+"""A batch as one JSON document, piece by piece, so that it is never all in memory."""
 
 from __future__ import annotations
 
@@ -33,4 +33,4 @@ def as_json(batch: Batch, judge: Judge) -> Iterator[str]:
 
 
 def _plain(one: Excess | Changed) -> Any:
-    return asdict(one)  # its fields are those of its entry; a test validates the document
+    return asdict(one)  # it has the fields of its entry; a test validates the document

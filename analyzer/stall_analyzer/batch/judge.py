@@ -1,4 +1,4 @@
-"""What is said about a batch as a whole: its sums, limits exceeded, what is worse than before."""
+"""What is said about a batch as a whole: sums, exceeded limits, what is worse than before."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Judge:
     def __init__(
         self, limits: Sequence[Limit] = (), former: Path | None = None, tolerance: float = 0.0
     ) -> None:
-        """Raises UsageError, before the work, where a limit or the former result is of no use."""
+        """Raises UsageError, before the work, if a limit or the earlier result cannot be used."""
         check_causes(limits)
         self.fleet = Fleet()
         self.limits = Limits(limits)
@@ -30,7 +30,7 @@ class Judge:
             self.comparison.check(facts)
 
     def check(self) -> None:
-        """A comparison of nothing with nothing must not pass for one in which nothing is worse."""
+        """If nothing could be compared, that must not look as if nothing is worse."""
         if self.comparison and self.comparison.is_of_other_runs:
             name, _ = min(self.comparison.former)
             raise UsageError(

@@ -1,4 +1,4 @@
-"""What a run must not exceed, for whoever fails a build on it: `--fail-over input=20%`.
+"""What a run must not exceed, for builds that should fail: `--fail-over input=20%`.
 
 bucket or cause = share     of the first epoch: input=20%, compile.retracing=5%
 bucket or cause = time      on one machine:     input=30s
@@ -48,7 +48,7 @@ class Excess:
 
 @dataclass
 class Limits:
-    """All limits, and what exceeds them."""
+    """All limits, and the runs that exceed them."""
 
     limits: Sequence[Limit]
     exceeded: list[Excess] = field(default_factory=list)
@@ -65,7 +65,7 @@ class Limits:
 
 
 def parse(text: str) -> Limit:
-    """Raises ValueError in words for the command line."""
+    """Raises ValueError with a message for the command line."""
     what, equals, value = text.partition("=")
     if not equals:
         raise ValueError(f"{text!r} is not a limit such as input=20%, epoch=10m or status=dead")
@@ -76,7 +76,7 @@ def parse(text: str) -> Limit:
     if what != EPOCH and what.partition(".")[0] not in BUCKETS:
         known = ", ".join((*BUCKETS, EPOCH, STATUS))
         raise ValueError(
-            f"{what!r} cannot be limited; what can: {known}, and causes such as compile.retracing"
+            f"{what!r} cannot be limited; you can limit {known}, and causes such as compile.xla"
         )
     if value.endswith("%") and what != EPOCH:
         return Limit(text, what, share=_share_to_exceed(value))
@@ -98,7 +98,7 @@ def _share_to_exceed(value: str) -> float:
 
 
 def check_causes(limits: Sequence[Limit]) -> None:
-    """A cause that does not exist is never exceeded, and the build would never fail."""
+    """A cause that does not exist would never be over its limit, and the build would never fail."""
     from stall_analyzer.model.causes import CAUSES  # noqa: PLC0415  numpy
 
     for limit in limits:
@@ -109,7 +109,7 @@ def check_causes(limits: Sequence[Limit]) -> None:
 
 
 def over(limit: Limit, facts: Facts) -> str:
-    """What was measured, where that is more than the limit; empty where not."""
+    """What was measured, if that is more than the limit; else empty."""
     from stall_analyzer.model.format import percent, seconds  # noqa: PLC0415  numpy
     from stall_analyzer.model.units import PS_PER_S  # noqa: PLC0415
 

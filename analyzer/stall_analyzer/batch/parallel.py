@@ -1,8 +1,8 @@
 """Work on many runs at once: in several processes, or on a Dask cluster.
 
 Both are executors in the sense of concurrent.futures, and do the same work. On a cluster, too, a
-run is analyzed in a process apart from Dask's worker: one that crashes then takes nothing else with
-it, and one that hangs can be ended.
+run is analyzed in a separate process, not in Dask's worker: a crash takes nothing else with it, and
+a run that hangs can be ended.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from stall_analyzer.results.worker_process import (
     WorkerProcess,
 )
 
-# Enough to keep a large cluster busy; what waits is small.
+# Enough to keep a large cluster busy; waiting runs are small.
 IN_FLIGHT = 1000
 CONNECT_WITHIN_S = 30
-WORKERS_WITHIN_S = 300  # batch systems take their time to start them
+WORKERS_WITHIN_S = 300  # batch systems may be slow to start them
 
 Do: TypeAlias = Callable[[Work[RunResult], Run], RunResult]
 
@@ -42,7 +42,7 @@ Do: TypeAlias = Callable[[Work[RunResult], Run], RunResult]
 def in_processes(
     count: int, deadline_s: float = FOREVER_S, watch: Watch = unwatched
 ) -> Iterator[Engine]:
-    """`count` threads, each with a process of its own."""
+    """`count` threads, each with its own process."""
     mine = threading.local()
     workers: set[WorkerProcess] = set()
 
@@ -90,7 +90,7 @@ def _check_workers(client: Any, address: str) -> None:
         raise ClusterError(f"the scheduler at {address} has no workers") from error
     try:
         versions = set(client.run(code_version).values())
-    except Exception as error:  # whatever a foreign machine raises
+    except Exception as error:  # whatever another machine raises
         raise ClusterError(
             "the workers cannot load stall_analyzer; install tensorboard-plugin-stall there "
             f"({type(error).__name__}: {error})"
@@ -98,7 +98,7 @@ def _check_workers(client: Any, address: str) -> None:
     if versions != {code_version()}:
         others = ", ".join(sorted(versions - {code_version()}))
         raise ClusterError(
-            f"the workers have another version of stall-analyze: {others} there, "
+            f"the workers have a different version of stall-analyze: {others} there, "
             f"{code_version()} here"
         )
 
@@ -112,7 +112,7 @@ def _on_a_worker(work: Work[RunResult], run: Run, deadline_s: float) -> RunResul
 
 
 def _worker_of(thread: threading.local, memory_bytes: int | None = None) -> WorkerProcess:
-    """The process of a thread, started when it is first asked for."""
+    """The process of a thread, started when it is first needed."""
     if not hasattr(thread, "worker"):
         thread.worker = WorkerProcess(memory_bytes)
     worker: WorkerProcess = thread.worker
@@ -141,7 +141,7 @@ def _results(
 def _done(
     submit: Callable[[Run], Future[RunResult]], runs: Iterable[Run], most: int
 ) -> Iterator[tuple[Run, Future[RunResult]]]:
-    """In the order in which they end. (`wait` would look at all that are under way each time.)"""
+    """In the order in which they finish. (`wait` would look at all pending ones each time.)"""
     waiting: dict[Future[RunResult], Run] = {}
     ended: SimpleQueue[Future[RunResult]] = SimpleQueue()
 
@@ -166,11 +166,11 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
         raise
     except CancelledError as error:
         raise ClusterError(
-            "the cluster was lost; what is done is kept: start again to continue"
+            "the cluster was lost; finished runs are kept: start again to continue"
         ) from error
     except NoResult as error:
         return failed(run, str(error))
-    except Exception as error:  # a lost worker, or a fault of ours
+    except Exception as error:  # a lost worker, or a bug of ours
         if type(error).__name__ == "KilledWorker":  # Dask's, which may not be installed
             return failed(
                 run,

@@ -1,4 +1,4 @@
-"""Which of the runs found are wanted: by name, by the time of their last change, by shard."""
+"""Which runs are wanted: by name, by the time of their last change, by shard."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ ALL = (0, 1)  # shards: which, of how many
 
 @dataclass(frozen=True)
 class Selection:
-    """Which of the runs found are wanted."""
+    """Which of the runs that were found are wanted."""
 
-    names: Sequence[str] = ()  # patterns, any of which will do
+    names: Sequence[str] = ()  # patterns: one must match
     since_unix_s: float | None = None
     shard: tuple[int, int] = ALL
     console: str = ""  # a file that one of them wrote to its terminal
@@ -37,22 +37,22 @@ class Selection:
         return not self.names or any(fnmatchcase(run.name, name) for name in self.names)
 
     def is_new(self, run: Run) -> bool:
-        """A run of which nobody knows when it changed may have."""
+        """A run may be new if it is not known when it changed."""
         changed = run.changed_unix_s
         return self.since_unix_s is None or changed is None or changed >= self.since_unix_s
 
     def is_of_shard(self, run: Run) -> bool:
-        """All attempts of a run are in one shard, and every machine agrees in which."""
+        """All attempts of a run are in the same shard, and every machine agrees on which one."""
         index, count = self.shard
         return zlib.crc32(run.name.encode(errors="replace")) % count == index
 
 
 @dataclass(frozen=True)
 class Interest:
-    """Which of the runs that were read are wanted: any of the words of each kind will do."""
+    """Which of the runs that were read are wanted: one word of each kind must match."""
 
     statuses: Sequence[str] = ()
-    buckets: Sequence[str] = ()  # that costs most
+    buckets: Sequence[str] = ()  # one of which costs the most
     findings: Sequence[str] = ()  # ids
 
     def holds(self, facts: Facts) -> bool:

@@ -1,4 +1,4 @@
-"""Results to query: JSON lines, one run's entry each, and Parquet, three flat tables.
+"""Results to query: JSON lines with one run each, and Parquet with three flat tables.
 
 Parquet is written by DuckDB, which XProf already installs; pyarrow would be an extra dependency.
 docs/how-to/cluster.md describes the columns.
@@ -47,7 +47,7 @@ COLUMNS = {
 
 
 def rows_of(facts: Facts) -> Iterator[tuple[str, dict[str, Any]]]:
-    """What a run adds to the tables: the table, and a row by the names of its columns."""
+    """What a run adds to the tables: the name of a table, and a row with named columns."""
     run = {"run": facts["run"], "attempt": facts["attempt"]}
     count = machines(facts)
     yield _row(
@@ -81,24 +81,25 @@ def _row(table: str, known: Mapping[str, Any], **more: Any) -> tuple[str, dict[s
 
 
 def write_jsonl(path: Path, entries: Iterable[str]) -> list[Path]:
-    """The file written."""
+    """Returns the file that was written."""
     write_file(path, (f"{entry}\n" for entry in entries))
     return [path]
 
 
 def check_parquet(folder: Path) -> None:
-    """Before the work. Raises UsageError."""
+    """Checks before the work starts. Raises UsageError."""
     _duckdb()
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise UsageError(f"cannot make the folder {folder}: {error.strerror}") from error
+        raise UsageError(f"cannot create the folder {folder}: {error.strerror}") from error
     for name in COLUMNS:
         check_file(folder / f"{name}.parquet")
 
 
 def write_parquet(folder: Path, all_facts: Iterable[Facts]) -> list[Path]:
-    """The files written. By way of JSON lines, so that memory does not grow with the runs."""
+    """Returns the files written. Goes through JSON lines, so that memory does not grow with the
+    runs."""
     duckdb = _duckdb()
     written = []
     with tempfile.TemporaryDirectory(prefix="stall-") as scratch:

@@ -1,4 +1,4 @@
-"""A batch as text or Markdown, piece by piece: the whole need never be in memory."""
+"""A batch as text or Markdown, piece by piece, so that it is never all in memory."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from stall_analyzer.report.document import document
 from stall_analyzer.report.terminal import Terminal
 
 NOTES_SHOWN = 20
-HOW_TO_SEE_ONE = "--run NAME shows a run in full, --full all of them."
+HOW_TO_SEE_ONE = "--run NAME shows one run in full, --full shows all of them."
 
 
 def as_text(
@@ -26,7 +26,7 @@ def as_text(
     in_full: bool,
     threads: bool = False,
 ) -> Iterator[str]:
-    """`threads`: with the stack of every thread, as a capture last saw it."""
+    """`threads` adds the stack of every thread, as a capture last saw it."""
     if in_full and summed_up:  # one at a time
         for entry in batch.entries():
             shown = partial(text.render, document([entry]), console, threads)
@@ -42,7 +42,7 @@ def as_text(
 
 
 def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> Iterator[str]:
-    """Read from its top: what was judged comes first."""
+    """It is read from the top, so judgments come first."""
     judged = view.markdown(view.judgments(judge, batch.root)).lstrip()
     if judged:
         yield f"{judged}\n"

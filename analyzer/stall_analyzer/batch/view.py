@@ -1,4 +1,4 @@
-"""Many runs in a few tables, for a terminal or as Markdown: sums, limits exceeded, what is worse.
+"""Many runs in a few tables, for a terminal or Markdown: sums, exceeded limits, what is worse.
 
 The last column of a table holds what may be long, such as the name of a run.
 """
@@ -39,9 +39,9 @@ class Table:
     title: str
     columns: tuple[str, ...]
     rows: Sequence[tuple[str, ...]]
-    figures: tuple[int, ...] = ()  # columns, aligned to the right
+    figures: tuple[int, ...] = ()  # columns that are aligned to the right
     more: str = ""  # what the rows leave out, or how to read them
-    ends_in_name: bool = False  # which is cut to fit; other words are wrapped
+    ends_in_name: bool = False  # a name is cut to fit; other text is wrapped
 
 
 def show(tables: Sequence[Table], terminal: Terminal) -> None:
@@ -89,15 +89,16 @@ def _row(cells: Sequence[str]) -> str:
 def headline(fleet: FleetEntry) -> str:
     """`5,000 runs: their first epochs took 38 h 10 min of machine time; 23 h 17 min of it …`"""
     whole_ps, lost_ps, estimated = _whole(fleet), fleet["lost_ps"], fleet["estimated_runs"]
-    partly = f" In {estimated:,} of the runs this is estimated." if estimated else ""
+    partly = f" For {_count(estimated, 'run')}, this is estimated." if estimated else ""
+    epochs = "its first epoch" if fleet["runs"] == 1 else "their first epochs"
     return (
-        f"{_count(fleet['runs'], 'run')}: their first epochs took {seconds(whole_ps)} of machine "
+        f"{_count(fleet['runs'], 'run')}: {epochs} took {seconds(whole_ps)} of machine "
         f"time; {seconds(lost_ps)} of it ({percent(lost_ps, whole_ps)}) was lost.{partly}"
     )
 
 
 def fleet_tables(fleet: FleetEntry, root: str = "") -> list[Table]:
-    """`root`: what the log directory is called where it is a run itself."""
+    """`root`: what to call the log directory if it is a run itself."""
     made = (
         _verdicts(fleet), _buckets(fleet), _findings(fleet, root), _runs(fleet, root),
         _days(fleet), _errors(fleet, root),
@@ -190,7 +191,7 @@ def notes_table(notes: Sequence[Note], count: int) -> Table:
 
 
 def judgments(judge: Judge, root: str = "") -> list[Table]:
-    """Only what was asked for; the comparison also when nothing is worse."""
+    """Only what was asked for; the comparison is shown even if nothing is worse."""
     tables = []
     if judge.limits.exceeded:
         tables.append(_excess_table(judge.limits.in_order(), root))

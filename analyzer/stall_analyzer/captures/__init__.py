@@ -1,1 +1,1 @@
-"""Read what StallCallback and `watch` recorded of a training process."""
+"""Read what StallCallback and `watch` recorded about a training process."""

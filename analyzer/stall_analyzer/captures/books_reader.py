@@ -1,4 +1,4 @@
-"""From the records of the books to the books: rows in order, each once, and each adding up."""
+"""From records to books: rows in order, each only once, and each adding up."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.model.books import Books, DatedItem
 from stall_analyzer.model.records import dataclass
 
-MOST_NS = 1 << 62  # times that no clock shows
+MOST_NS = 1 << 62  # no clock shows a later time
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,8 @@ class _Row:
 
 
 def read_books(records: Sequence[BooksRecord]) -> tuple[Books | None, int]:
-    """None, where nobody kept any. And how many rows do not add up, and are left out."""
+    """The books, or None if there are none, and how many rows were left out because they do not add
+    up."""
     usable = [record for record in records if _has_a_shape(record)]
     bad = len(records) - len(usable)
     rows: list[_Row] = []
@@ -34,7 +35,7 @@ def read_books(records: Sequence[BooksRecord]) -> tuple[Books | None, int]:
             if sum(row.spent_ns.values()) != row.end_ns - row.begin_ns:
                 bad += 1
                 continue
-            while rows and rows[-1].end_ns > row.begin_ns:  # it was not over when it was told
+            while rows and rows[-1].end_ns > row.begin_ns:  # it was not over when it was recorded
                 rows.pop()
             rows.append(row)
     return (_books(rows, usable) if rows else None), bad
@@ -77,6 +78,7 @@ def _books(rows: Sequence[_Row], records: Sequence[BooksRecord]) -> Books:
 def _items(records: Sequence[BooksRecord], end_ns: int) -> Iterator[DatedItem]:
     for record in records:
         until_ns = record.began_ns + sum(record.lasted_ns)
-        if not record.is_open or until_ns >= end_ns:  # else it was told again, when it was over
+        # Otherwise it was recorded again when it was over.
+        if not record.is_open or until_ns >= end_ns:
             for item in record.items:
                 yield DatedItem(record.began_ns, until_ns, record.phase, item)

@@ -6,24 +6,24 @@ importing them costs nothing.
 
 from __future__ import annotations
 
-STACKS_HEADER_BYTES = 1024  # of the file described in held_stacks.py
+STACKS_HEADER_BYTES = 1024  # in the file described in held_stacks.py
 FORMAT = 1  # the `format` field of a start record; a change of meaning needs a new one
 OWN_WORK = "StallCapture"  # events of a trace in which the capture itself is at work
-STAGING = ".stall"  # how the folders begin in which traces are written before they are moved
+STAGING = ".stall"  # prefix of the folders in which traces are written before they are moved
 
 
 class Tag:
-    """Scalars. Those that end in a slash are followed by a name."""
+    """Tags of scalars. Those that end in a slash are followed by a name."""
 
     ALL = "stall/"
     LOSS = "stall/loss"
-    # Of all steps since the last measured one; where it was the step before, there are none.
+    # Over all steps since the last measured one; missing if that was the previous step.
     LOSS_MEAN = "stall/losses/mean"
     LOSS_LOWEST = "stall/losses/lowest"
     LOSS_HIGHEST = "stall/losses/highest"
     LOSS_STEPS = "stall/losses/steps"
     LOSS_NOT_FINITE = "stall/losses/not_finite"
-    # Followed by what Keras's TensorBoard callback calls it in the logs of train and validation.
+    # Followed by the name that Keras's TensorBoard callback uses in its train and validation logs.
     TRAIN = "stall/train/"
     VALIDATION = "stall/validation/"
     LEARNING_RATE = "stall/learning_rate"
@@ -34,31 +34,31 @@ class Tag:
     GRADIENT_NORM_OF = "stall/gradient_norm/"
     UPDATE_RATIO_OF = "stall/update_ratio/"
     DEAD_UNITS_OF = "stall/dead_units/"
-    BATCH = "stall/batch/"  # followed by a word of BatchNumber
+    BATCH = "stall/batch/"  # followed by one of BatchNumber
     TRACES_OF = "stall/traces/"
     HOST = "stall/host/"
     DEVICE = "stall/device/"
     BYTES_IN_USE = "/bytes_in_use"  # after DEVICE and the device's name
-    KERAS_MODEL = "stall/keras"  # the model, as Keras's TensorBoard callback stores it
+    KERAS_MODEL = "stall/keras"  # the model, in the form that Keras's TensorBoard callback stores
     RECORD = "stall/record/"  # text summaries: followed by the kind
 
 
 class BatchNumber:
-    """What follows `Tag.BATCH`: numbers of a sample of one batch, or of all looked at so far."""
+    """What follows `Tag.BATCH`: numbers from a sample of one batch, or of all batches so far."""
 
     ROWS = "rows"
     INPUTS, LABELS, OUTPUTS = "inputs", "labels", "outputs"  # followed by one of these four:
     NOT_FINITE = "/not_finite"  # share of the elements
     SMALLEST, LARGEST, SPREAD = "/smallest", "/largest", "/spread"
     INPUTS_CONSTANT = "inputs/constant"  # share of the features that are the same in all rows
-    OUTPUTS_CONSTANT = "outputs/constant"  # the same of outputs
+    OUTPUTS_CONSTANT = "outputs/constant"  # the same for outputs
     LABELS_MEAN = "labels/mean"
-    LABELS_KINDS = "labels/kinds"  # so far: different classes
-    LABELS_SEEN = "labels/seen"  # so far: rows
+    LABELS_KINDS = "labels/kinds"  # so far: how many different classes
+    LABELS_SEEN = "labels/seen"  # so far: how many rows
     LABELS_ENTROPY = "labels/entropy"  # so far, in nats: what a constant answer costs
     LABELS_VARIANCE = "labels/variance"  # so far
     LABELS_WITHIN = "labels/within"  # so far: share of the variance that is within batches
-    # Of labels and outputs whose shapes broadcast: row by row, and each with each.
+    # For labels and outputs whose shapes broadcast: row by row, and all pairs.
     SQUARES, SQUARES_BROADCAST = "shape/squares", "shape/squares_broadcast"
     ABSOLUTE, ABSOLUTE_BROADCAST = "shape/absolute", "shape/absolute_broadcast"
 
@@ -79,7 +79,7 @@ class HostMetric:
 
 
 class TrainingPhase:
-    """What the training thread was last seen to begin: `phase` of a beat and of a dump."""
+    """What the training thread was last seen to begin: `phase` in a beat and in a dump."""
 
     STARTUP = "startup"
     TRAIN_BATCH = "train_batch"
@@ -93,28 +93,28 @@ class TrainingPhase:
 class Account:
     """What the training thread spends its time on: the columns of the books."""
 
-    PYTHON = "python"  # whatever none of the others takes
+    PYTHON = "python"  # whatever is in none of the others
     STEP = "step"  # inside a compiled function
-    WAIT = "wait"  # of that: in the step, for its batch
-    INPUT = "input"  # for a batch, outside of any function
-    ITERATOR = "iterator"  # making an iterator
-    TEARDOWN = "teardown"  # taking one down: its threads are waited for
-    COLLECTIVE = "collective"  # of the step: for other workers
-    REMOTE = "remote"  # for steps that other processes run, as a coordinator does
-    CALLBACK = "callback"  # a hook of one, and all that it calls
-    SIDE = "side"  # predict or evaluate, called by the loop itself
-    SAVE = "save"  # a model or a checkpoint
+    WAIT = "wait"  # part of it: waiting for the batch, inside the step
+    INPUT = "input"  # waiting for a batch, outside of any function
+    ITERATOR = "iterator"  # creating an iterator
+    TEARDOWN = "teardown"  # deleting one, which waits for its threads
+    COLLECTIVE = "collective"  # part of the step: waiting for other workers
+    REMOTE = "remote"  # waiting for steps that other processes run, as a coordinator does
+    CALLBACK = "callback"  # a callback's hook, and everything it calls
+    SIDE = "side"  # predict or evaluate, called by the training loop itself
+    SAVE = "save"  # saving a model or a checkpoint
     TRACE = "trace"  # building a graph
-    RETRACE = "retrace"  # of a function that had been traced for an earlier step
+    RETRACE = "retrace"  # building it again for a function that was traced for an earlier step
     GC = "gc"  # collecting garbage
-    LOGGING = "logging"  # Keras's own callback for TensorBoard, as far as it logs scalars
+    LOGGING = "logging"  # Keras's own TensorBoard callback, as far as it logs scalars
     CAPTURE = "capture"  # our own work
 
 
 class BookPhase:
-    """The part of training in which a row of the books lies."""
+    """The part of training that a row of the books belongs to."""
 
-    START = "start"  # from the begin of fit to its first epoch
+    START = "start"  # from the beginning of fit to its first epoch
     TRAIN = "train"
     VALIDATION = "validation"
     EPOCH_END = "epoch_end"  # from the last step, or the validation, to the end of the epoch
@@ -122,7 +122,7 @@ class BookPhase:
 
 
 class MarkName:
-    """`what` of a mark."""
+    """`what` in a mark."""
 
     FIT_BEGIN = "fit_begin"
     EPOCH_BEGIN = "epoch_begin"
@@ -133,7 +133,7 @@ class MarkName:
 
 
 class WindowEvent:
-    """`what` happened to a profiled window."""
+    """`what` in a window record: what happened to the profiled window."""
 
     OPENED = "opened"
     SAVED = "saved"
@@ -141,7 +141,7 @@ class WindowEvent:
 
 
 class WindowReason:
-    """`reason` a window was opened for."""
+    """`reason` in a window record: why the window was opened."""
 
     START = "start"
     SAMPLE = "sample"
@@ -151,7 +151,7 @@ class WindowReason:
 
 
 class WindowEnd:
-    """What a window was `ended_by`."""
+    """`ended_by` in a window record: what ended the window."""
 
     PLAN = "plan"
     MEMORY = "memory"
@@ -160,7 +160,7 @@ class WindowEnd:
 
 
 class CheckName:
-    """The checks before the first epoch, in their order."""
+    """The checks before the first epoch, in order."""
 
     DATA = "data"
     LABELS = "labels"
@@ -171,7 +171,7 @@ class CheckName:
 
 
 class CheckResult:
-    """`result` of one of them."""
+    """`result` of a check."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -179,19 +179,19 @@ class CheckResult:
 
 
 class CheckFault:
-    """What was found by one that failed."""
+    """What a failed check found."""
 
     NOT_FINITE = "not_finite"  # NaN or infinity
     SAME_INPUTS = "same_inputs"
-    LABELS = "labels"  # that do not fit the loss, or the last layer
-    OUTPUTS = "outputs"  # that do not fit the loss
-    NO_GRADIENT = "no_gradient"  # nowhere
+    LABELS = "labels"  # do not fit the loss, or the last layer
+    OUTPUTS = "outputs"  # do not fit the loss
+    NO_GRADIENT = "no_gradient"  # in no layer
     UNREACHED = "unreached"  # some layers get no gradient
-    CANNOT_FIT = "cannot_fit"  # a single batch
+    CANNOT_FIT = "cannot_fit"  # not even a single batch
 
 
 class StopReason:
-    """`reason` of a dump (the first four) and of the end (the last three)."""
+    """`reason` in a dump (the first four) and at the end (the last three)."""
 
     NO_STEP = "no_step"
     SIGINT = "sigint"

@@ -44,7 +44,7 @@ R = TypeVar("R", bound=CaptureRecord)
 
 @dataclass
 class CaptureFile:
-    """What one event file holds of a capture."""
+    """What one event file contains of a capture."""
 
     path: str
     texts: list[str] = field(default_factory=list)
@@ -67,8 +67,8 @@ def read_captures(files: Iterable[CaptureFile], notes: list[Note]) -> tuple[Capt
 
 
 def _with_task_of_its_own(capture: Capture, found: Sequence[Capture]) -> Capture:
-    """A script may start the other workers itself, and set its own TF_CONFIG only then: its is the
-    task that none of them has."""
+    """A script may start the other workers itself, and set its own TF_CONFIG only after that: then
+    its task is the one that none of the others has."""
     mine = capture.environment
     started = [
         other.environment
@@ -121,11 +121,11 @@ class _Part:
                 f"Records of the capture that could not be understood were skipped: {unreadable}."
             )
             notes.append(Note("warning", text, file.path))
-        self.process = file.path, 0  # whose it is, nothing says
+        self.process = file.path, 0  # nothing says whose it is
         for start in _of(Environment, self.records):
             self.process = start.host, start.pid or 0
             if start.format != FORMAT:
-                text = "Another version wrote this capture; what it means may have changed."
+                text = "Another version wrote this capture, so its meaning may have changed."
                 notes.append(Note("warning", text, file.path))
 
 
@@ -145,7 +145,8 @@ def _capture(parts: Sequence[_Part], notes: list[Note]) -> Capture:
 def capture_of(
     unsorted: Iterable[CaptureRecord], series: Mapping[str, Series]
 ) -> tuple[Capture, int]:
-    """Of one process; and how many rows of its books do not add up, and are left out."""
+    """The capture of one process, and how many rows of its books were left out because they do not
+    add up."""
     records = sorted(unsorted, key=lambda record: record.ns)
     books, bad_rows = read_books(_of(BooksRecord, records))
     dumps = tuple(_of(DumpRecord, records))

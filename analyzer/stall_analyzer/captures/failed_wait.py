@@ -1,7 +1,7 @@
-"""The wait for a batch that an error ended, in the books.
+"""The wait for a batch that ended with an error, in the books.
 
-Clocks in the graph take the time when a batch has arrived. One that never arrives leaves all of its
-wait with the step.
+Clocks in the graph record the time when a batch arrives. If it never arrives, its whole wait stays
+with the step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from stall_analyzer.model.tensorflow_error import read_error
 
 
 def with_failed_waits(books: Books, dumps: Iterable[DumpRecord]) -> Books:
-    """Where the input raised, the last call of a step had waited for it."""
+    """If the input raised an error, the last call of a step had waited for it."""
     step, wait = books.spent(Account.STEP).copy(), books.spent(Account.WAIT).copy()
     for dump in dumps:
         if dump.reason == StopReason.EXCEPTION and read_error(dump.error.text).of_input:
@@ -31,7 +31,8 @@ def with_failed_waits(books: Books, dumps: Iterable[DumpRecord]) -> Books:
 
 
 def _usual_ns(books: Books, row: int) -> int:
-    """Of so many calls as the row has, in rows like it: those before may have computed."""
+    """How long as many calls as the row has usually take, in rows like it: they may have computed
+    before."""
     same = np.array([phase == books.phase[row] for phase in books.phase]) & (books.calls > 0)
     same[row] = False
     if not same.any():

@@ -1,7 +1,7 @@
 """Stacks of a process in which no Python could run, because native code held the interpreter lock.
 
-Nothing can be recorded then, by the watchdog or anybody else. But the C half of Python's
-faulthandler writes stacks without the lock, as text, into a plain file beside the event file:
+Nothing can be recorded then, not even by the watchdog. But the C half of Python's faulthandler
+writes stacks without the lock, as text, into a plain file next to the event file:
 
     JSON of `STACKS_HEADER_BYTES` bytes, written a second before | faulthandler's text, or nothing
 
@@ -28,7 +28,7 @@ _FRAME = pattern(r'  File "(.*)", line (\d+) in (.*)')
 
 @dataclass(frozen=True)
 class StacksTimer:
-    """When faulthandler writes, and which of the threads that it names are whose."""
+    """When faulthandler writes, and whose threads it names."""
 
     due_s: float  # after the look
     main: int  # threads by their idents
@@ -54,7 +54,7 @@ def read_dump(event_file: str) -> DumpRecord | None:
 
 
 def parse(data: bytes) -> DumpRecord | None:
-    """None where faulthandler wrote nothing."""
+    """None if faulthandler wrote nothing."""
     head, text = data[:STACKS_HEADER_BYTES], data[STACKS_HEADER_BYTES:].decode("utf-8", "replace")
     try:
         known = json.loads(head)

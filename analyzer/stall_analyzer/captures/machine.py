@@ -1,4 +1,4 @@
-"""Whether a process that was captured is still there, where that can be asked.
+"""Whether a process that was captured still exists, if that can be checked.
 
 A process id means something only inside its namespace, until the machine is rebooted. Anyone in the
 same namespace can look.
@@ -15,7 +15,7 @@ NAMESPACE = Path("/proc/self/ns/pid")
 
 
 def this_machine() -> str | None:
-    """This boot, and whose numbers of processes are seen; None: not known (no Linux)."""
+    """This boot, and the namespace of process ids; None if not known (not Linux)."""
     try:
         return f"{BOOT.read_text(encoding='ascii').strip()} {NAMESPACE.readlink()}"
     except OSError:
@@ -23,7 +23,7 @@ def this_machine() -> str | None:
 
 
 def is_gone(process: Environment) -> bool:
-    """Surely; False too where nobody can tell from here."""
+    """Whether it is surely gone; False also if that cannot be told from here."""
     if process.machine is None or process.pid is None or process.machine != this_machine():
         return False
     return not Path(f"/proc/{process.pid}").exists()

@@ -1,7 +1,7 @@
 """Records of a capture as JSON and back.
 
-Reading tolerates everything, because any value in a file may be of any type: a value that is not as
-it should be is replaced by the default of its field.
+Reading tolerates everything, because any value in a file may have any type: an invalid value is
+replaced by the default of its field.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ T = TypeVar("T")
 
 
 def to_json(record: CaptureRecord, now_ns: int = 0) -> str:
-    """`now_ns`: the time of a record that has none yet."""
+    """`now_ns`: the time for a record that has none yet."""
     values = {
         name: value
         for name, value in vars(record).items()
@@ -37,7 +37,7 @@ def _plain(value: object) -> object:
 
 
 def read_record(text: str) -> CaptureRecord | None:
-    """None: it is no record. Of one that is not understood, only the time is known."""
+    """None if it is not a record. If a record is not understood, only its time is known."""
     try:
         values = json.loads(text)
     except (ValueError, RecursionError):
@@ -49,7 +49,7 @@ def read_record(text: str) -> CaptureRecord | None:
 
 
 def from_json(kind: type[T], values: object) -> T | None:
-    """A dataclass from a JSON object. None, where a field without a default cannot be had."""
+    """A dataclass from a JSON object. None if a field without a default is missing or invalid."""
     if not isinstance(values, dict):
         return None
     hints: Mapping[str, Any] = _hints(kind)  # type: ignore[arg-type] # any class can be hashed
@@ -67,7 +67,7 @@ def _hints(kind: Any) -> Mapping[str, Any]:
 
 
 def _read(hint: Any, value: object) -> Any:
-    """None: the value is not of this type."""
+    """None if the value is not of this type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if NoneType in arguments:
         return None if value is None else _read(arguments[0], value)

@@ -1,6 +1,6 @@
 """Python frames as a capture records them, and whose code they are in.
 
-Light to import: this runs inside the user's training, too.
+Quick to import: this also runs inside the user's training process.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 
 FRAME = pattern(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
-# Where Python keeps what the user did not write. A notebook's cells have no path at all.
+# Where Python keeps code that the user did not write. A notebook's cells have no path at all.
 STANDARD = pattern(
     r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
 )
@@ -36,7 +36,7 @@ class Frame:
 
     @property
     def name(self) -> str:
-        """Of the function, without its class."""
+        """The name of the function, without its class."""
         return self.function.rpartition(".")[2]
 
     @property
@@ -55,7 +55,8 @@ class Frame:
 
     @property
     def is_users(self) -> bool:
-        """Neither Python's own nor installed. Another library that hangs is named all the same."""
+        """Neither Python's own nor installed. An installed library that hangs is named all the
+        same."""
         path = _slashes(self.path)
         return not (self.is_standard or INSTALLED.search(path) or OURS.search(path))
 

@@ -1,4 +1,4 @@
-"""From the records of sampled stacks to the stacks. What refers to a lost record is left out."""
+"""From records of sampled stacks to the stacks. What refers to a lost record is left out."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.books import DatedItem
 from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 
-MOST_NS = 1 << 62  # times that no clock shows
+MOST_NS = 1 << 62  # no clock shows a later time
 
 
 def read_stacks(records: Sequence[StacksRecord]) -> SampledStacks | None:
-    """None, where nobody looked."""
+    """None if nothing was sampled."""
     if not records:
         return None
     frames: dict[int, Frame | None] = {}

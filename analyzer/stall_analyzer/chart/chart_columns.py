@@ -23,10 +23,10 @@ OTHER_NAME = "(other names)"
 
 @dataclass(frozen=True)
 class Argument:
-    """What the profiler noted beside some events of a lane: `at` are their intervals, in order."""
+    """What the profiler noted for some events of a lane: `at` are their intervals, in order."""
 
     name: str
-    kind: str  # "int" | "text" | "double", as in StatColumn; texts are numbers of names
+    kind: str  # "int" | "text" | "double", as in StatColumn; a text is the number of a name
     at: Int64s
     value: Int64s
 
@@ -58,7 +58,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Curve:
-    """A value over time, in order; what is not finite is kept as such."""
+    """A value over time, in order; values that are not finite are kept."""
 
     id: str
     title: str
@@ -69,7 +69,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Chart:
-    """All that one host shows of the first epoch."""
+    """Everything that one host shows about the first epoch."""
 
     host: str
     duration_ps: int
@@ -95,7 +95,7 @@ class Names:
 
 
 def rank_of(start: Int64s, end: Int64s, name: Int64s) -> Int64s:
-    # Lengths in units of 1024 ps leave room for two hours beside the name.
+    # Lengths in units of 1024 ps leave room for two hours next to the name.
     longest = (1 << (63 - NAME_BITS)) - 1
     return np.asarray(np.minimum((end - start) >> 10, longest) << NAME_BITS | name, dtype=np.int64)
 
@@ -113,7 +113,7 @@ def lane_of(
     row: Int64s | Int32s | None = None,
     arguments: Iterable[Argument] = (),
 ) -> Lane:
-    """A lane from intervals in any order; what lies outside of the window is cut off.
+    """A lane from intervals in any order; what is outside of the window is cut off.
     `label` is its id, title and group."""
     count = len(start)
     row = np.zeros(len(start), dtype=np.int64) if row is None else row.astype(np.int64)
@@ -122,7 +122,7 @@ def lane_of(
     order = order[(end > start)[order] & (row >= 0)[order]]
     start, end, name, row = start[order], end[order], name[order], row[order]
     for first, last in pairwise(_bounds(row)):
-        # Two sessions may have seen the same time: what one shows is not shown twice.
+        # Two sessions may have recorded the same time: it is not shown twice.
         until = np.maximum.accumulate(end[first:last])
         start[first + 1 : last] = np.maximum(start[first + 1 : last], until[:-1])
     left = end > start
@@ -135,7 +135,7 @@ def lane_of(
 
 
 def _moved(argument: Argument, place: Int64s) -> Argument:
-    """To where the intervals lie now; those that are gone take it with them."""
+    """Arguments at the intervals' new places; those of dropped intervals are dropped, too."""
     at = place[argument.at]
     order = np.argsort(at, kind="stable")
     order = order[at[order] >= 0]

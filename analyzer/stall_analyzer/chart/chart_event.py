@@ -1,4 +1,4 @@
-"""One interval of a chart: its arguments, what lies around and inside it, what it waited for."""
+"""One interval of a chart: its arguments, what is around and inside it, what it waited for."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EXACT_IN_JAVASCRIPT = 1 << 53
 def event(
     chart: Chart, lane_id: str, row: int, start_ps: int, end_ps: int
 ) -> dict[str, Any] | None:
-    """The longest interval of a row that begins in [start_ps, end_ps); null where none does."""
+    """The longest interval of a row that begins in [start_ps, end_ps); null if none does."""
     lane = next((lane for lane in chart.lanes if lane.id == lane_id), None)
     if lane is None or not 0 <= row < lane.depth:
         return None
@@ -79,7 +79,7 @@ def _around(chart: Chart, lane: Lane, row: int, at_ps: int) -> list[str]:
 
 
 def _inside(chart: Chart, lane: Lane, row: int, start_ps: int, end_ps: int) -> list[list[Any]]:
-    """`[[name, count, ps]…]` of what lies directly in it, longest first."""
+    """`[[name, count, ps]…]` of what is directly inside it, longest first."""
     if row + 1 >= lane.depth:
         return []
     first, last = _between(lane, row + 1, start_ps, end_ps)

@@ -17,7 +17,7 @@ import numpy as np
 from stall_analyzer.chart.chart_columns import Argument, Chart, Curve, Lane
 from stall_analyzer.model.units import Int64s
 
-# The next column, by its length.
+# Reads the next column of a given length.
 Take: TypeAlias = Callable[[int], Int64s]
 
 
@@ -35,7 +35,7 @@ def pieces(charts: Sequence[Chart], version: str) -> Iterator[bytes]:
 
 
 def load(path: Path, version: str) -> list[Chart]:
-    """Raises ValueError, KeyError, TypeError or OSError where the file is damaged, or of another
+    """Raises ValueError, KeyError, TypeError or OSError if the file is damaged, or from another
     version."""
     with path.open("rb") as file:
         line = file.readline()

@@ -1,6 +1,6 @@
 """A stretch of a chart in sums: where its time went, which ops ran, and below which others.
 
-Sums are made from the columns, row by row of each lane; no event is looked at alone.
+Sums are computed from the columns, row by row of each lane, and never event by event.
 """
 
 from __future__ import annotations
@@ -19,12 +19,13 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import Int64s
 
 MOST_OPS = 100
-NARROWEST_FLAME = 1 / 500  # of all: narrower than a few pixels
+NARROWEST_FLAME = 1 / 500  # of the whole: that is only a few pixels
 EAGER = "EagerLocalExecute: "
 
 
 def sums(chart: Chart, start_ps: int, end_ps: int) -> dict[str, Any]:
-    """What [start_ps, end_ps) went to: causes of the ledger, ops by their own time, and flames."""
+    """Where the time of [start_ps, end_ps) went: causes of the ledger, ops by self time, and
+    flames."""
     ops, flames = _Ops(), _Flames()
     labels = [op_label(name) for name in chart.names]
     for lane in chart.lanes:
@@ -65,13 +66,13 @@ def family(lane: Lane) -> str:
 
 
 class _Row(NamedTuple):
-    """The intervals of a row that lie in a stretch."""
+    """The intervals of a row that are in a stretch."""
 
     start: Int64s
     end: Int64s
     name: Int64s
-    length: Int64s  # of what lies inside
-    around: Int64s  # the place of the interval of the row above around each, or -1
+    length: Int64s  # of the part inside
+    around: Int64s  # the index of the enclosing interval in the row above, or -1
 
 
 def _nested(lane: Lane, start_ps: int, end_ps: int) -> list[_Row]:
@@ -102,7 +103,7 @@ def _around(inner: _Row, outer: _Row) -> Int64s:
 
 
 def _summed(keys: Int64s, length: Int64s) -> tuple[Int64s, Int64s]:
-    """Each key once, and the sum of its lengths."""
+    """Each key once, with the sum of its lengths."""
     used, where = np.unique(keys, return_inverse=True)
     total = np.zeros(len(used), dtype=np.int64)
     np.add.at(total, where, length)
@@ -135,7 +136,7 @@ class _Ops:
 
 @dataclass
 class _Flames:
-    """Who ran below whom: nodes by the node around them and their label, as wide as they took."""
+    """What ran below what: nodes by their parent and label, as wide as the time they took."""
 
     numbers: dict[tuple[int, str], int] = field(default_factory=dict)
     ps: list[int] = field(default_factory=list)
@@ -168,7 +169,7 @@ class _Flames:
         return number
 
     def wide_ones(self) -> list[list[Any]]:
-        """`[[node around or -1, label, ps]…]`, each after the one around it."""
+        """`[[parent or -1, label, ps]…]`, each after its parent."""
         least = NARROWEST_FLAME * sum(ps for (around, _), ps in self._all() if around < 0)
         places = {-1: -1}
         shown: list[list[Any]] = []

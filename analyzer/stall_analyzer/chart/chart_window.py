@@ -1,4 +1,4 @@
-"""A window of a chart as plain data: what the page draws, and what it finds by name."""
+"""A window of a chart as plain data: what the page draws, and what its search finds."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from stall_analyzer.chart.lanes import LEDGER
 from stall_analyzer.chart.packed import packed, packed_doubles
 from stall_analyzer.model.units import Bools, Int64s
 
-# A machine has hundreds of threads. The busiest are shown; the others when somebody asks for them.
+# A machine has hundreds of threads. The busiest are shown; the others only on request.
 FEW_THREADS = 16
 EVERY_THREAD = "threads"
 
@@ -22,7 +22,7 @@ EVERY_THREAD = "threads"
 def timeline(
     chart: Chart, start_ps: int, end_ps: int, pixels: int, opened: Collection[str] = ()
 ) -> dict[str, Any]:
-    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show. Of threads
+    """Lanes and curves of [start_ps, end_ps), in as much detail as `pixels` can show. For threads,
     only the outermost events, unless their lanes are among the `opened`."""
     pixel_ps = max(-(-(end_ps - start_ps) // pixels), 1)
     names = _UsedNames(chart.names)
@@ -45,7 +45,7 @@ def timeline(
 
 
 def search(chart: Chart, text: str, limit: int) -> dict[str, Any]:
-    """Intervals whose name has `text` in it, in any case: the first `limit`, and how many."""
+    """Intervals whose name contains `text`, ignoring case: the first `limit`, and how many."""
     wanted = text.casefold()
     matches = np.array([wanted in name.casefold() for name in chart.names], dtype=np.bool_)
     total = 0
@@ -81,7 +81,7 @@ def _named(lane: Lane, matches: Bools) -> Int64s:
 
 
 def _shown(chart: Chart, opened: Collection[str]) -> Iterator[tuple[Lane, int]]:
-    """The lanes that are sent, each with how many of its rows."""
+    """The lanes that are sent, each with the number of rows to send."""
     room = len(chart.lanes) if EVERY_THREAD in opened else FEW_THREADS
     for lane in chart.lanes:
         if lane.group != THREADS or lane.id in opened:
@@ -137,8 +137,8 @@ def _row(lane: Lane, row: int, window: tuple[int, int, int]) -> Items:
 
 
 def _division(lane: Lane, shown: Items, names: _UsedNames) -> dict[str, str]:
-    """What the causes of each merged item of the ledger come to, exactly: the band of a wide window
-    must not belong to whoever is ahead in each pixel."""
+    """The exact sums of the causes in each merged item of the ledger: in a wide window, the band
+    must not belong only to the largest cause of each pixel."""
     items = len(shown.first)
     tiles = slice(shown.first[0], shown.first[-1] + shown.size[-1]) if items else slice(0)
     cause = name_of_rank(lane.rank[tiles])

@@ -14,12 +14,12 @@ from stall_analyzer.signals.memory.allocators import memory_in_use
 from stall_analyzer.signals.numerics.losses import first_fit
 from stall_analyzer.signals.signals import Signals
 
-# What Keras, and loops that people write, call the rate of each batch.
+# What Keras and custom loops call the learning rate of each batch.
 BATCH_RATES = ("batch_learning_rate", "learning_rate", "lr")
 
 
 def curves_of(signals: Signals) -> tuple[Curve, ...]:
-    """Those that have a point in the window."""
+    """The curves that have a point in the window."""
     found = (
         _loss(signals),
         _learning_rate(signals),
@@ -34,7 +34,7 @@ def curves_of(signals: Signals) -> tuple[Curve, ...]:
 
 
 def _in_order(curve: Curve) -> Curve:
-    """Clocks are set, and sessions are not named in order."""
+    """Clocks may be set, and sessions are not always named in order."""
     order = np.argsort(curve.at_ps, kind="stable")
     return replace(curve, at_ps=curve.at_ps[order], value=curve.value[order])
 
@@ -82,7 +82,7 @@ def _captured(signals: Signals, name: str, label: str, tag: str, unit: str = "")
 
 
 def _device_memory(signals: Signals) -> list[Curve | None]:
-    """As a capture saw it; allocators of a trace have curves of their own."""
+    """As a capture saw it; allocators in a trace have their own curves."""
     tags = [Tag.ALL + name for name in (signals.capture.series if signals.capture else ())]
     return [
         _captured(signals, f"memory/{device}", f"memory in use, {device}", tag, "bytes")
@@ -96,6 +96,6 @@ def _memory(signals: Signals) -> list[Curve]:
     return [
         Curve(f"memory/{name}", f"memory in use, {name}", "bytes", at, in_use.astype(np.float64))
         for allocator, (at, in_use) in memory_in_use(signals.traces).items()
-        # TensorFlow 2.7 writes a zero byte in the place of the name's first letter.
+        # TensorFlow 2.7 writes a zero byte in place of the name's first letter.
         for name in [allocator.replace("\0", "")]
     ]

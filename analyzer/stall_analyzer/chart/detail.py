@@ -1,6 +1,6 @@
 """Levels of detail: what a window shows at a given width, whatever the number of its intervals.
 
-Intervals that begin in the same pixel become one, so a row gives at most one item for each pixel.
+Intervals that begin in the same pixel are merged, so a row has at most one item per pixel.
 The work is a binary search for each pixel and one pass over the visible part of a column.
 """
 
@@ -14,19 +14,19 @@ from stall_analyzer.model.units import Bools, Float64s, Int64s
 
 
 class Items(NamedTuple):
-    """What to draw of one row, in order. `first` is the row's interval that an item begins with."""
+    """What to draw for one row, in order. `first` is the interval that an item begins with."""
 
     start: Int64s
     end: Int64s
     rank: Int64s  # of the longest
-    size: Int64s  # how many intervals it stands for
+    size: Int64s  # how many intervals it represents
     first: Int64s
 
 
 def merged(
     start: Int64s, end: Int64s, rank: Int64s, begin_ps: int, end_ps: int, pixel_ps: int
 ) -> Items:
-    """The intervals that [begin_ps, end_ps) shows, as items: alone, or several of a pixel as one.
+    """The intervals in [begin_ps, end_ps) as items: single ones, or several of a pixel merged.
 
     A merged item lasts at least half a pixel, so that it can be seen; items do not overlap.
     """
@@ -37,7 +37,7 @@ def merged(
     if len(start) == 0:
         nothing = np.empty(0, dtype=np.int64)
         return Items(nothing, nothing, nothing, nothing, nothing)
-    # Pixels count from the window's zero and not from begin_ps: panning regroups nothing.
+    # Pixels count from the window's zero and not from begin_ps, so that panning regroups nothing.
     edges = np.arange(begin_ps // pixel_ps, (end_ps - 1) // pixel_ps + 1) * pixel_ps
     first = np.concatenate([[0], np.searchsorted(start, edges)])
     first = first[np.diff(first, append=len(start)) > 0]
@@ -48,8 +48,8 @@ def merged(
 
 
 def _wide_enough(items: Items, pixel_ps: int) -> Items:
-    """Merged items that are too short to be seen grow inside their pixel; where an earlier item
-    reaches into the pixel and leaves no room, they join that one."""
+    """Merged items that are too short to be seen grow inside their pixel; if an earlier item
+    reaches into the pixel and leaves no room, they are merged into it."""
     start, end, rank, size, first = items
     half = (pixel_ps + 1) // 2
     short = (size > 1) & (end - start < half)
@@ -66,7 +66,7 @@ def _wide_enough(items: Items, pixel_ps: int) -> Items:
 
 
 def thinned(at: Int64s, value: Float64s, begin_ps: int, end_ps: int, pixel_ps: int) -> Int64s:
-    """Positions of the points that a curve needs: per pixel the lowest, the highest and the first
+    """Positions of the points that a curve needs: per pixel, the lowest, the highest and the first
     that is not a number; and the nearest points outside, so that the curve reaches the edges."""
     first = max(int(np.searchsorted(at, begin_ps)) - 1, 0)
     last = min(int(np.searchsorted(at, end_ps)) + 1, len(at))

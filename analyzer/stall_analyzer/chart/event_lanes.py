@@ -1,7 +1,6 @@
 """Lanes of events as the profiler saw them: one for each thread, however short its events.
 
-The analysis folds short events away. In a timeline they matter, so the traces are read again, in
-full.
+The analysis merges short events. In a timeline they matter, so the traces are read again, in full.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from stall_analyzer.model.trace_rows import names_where, rows_of_line
 from stall_analyzer.model.units import Bools, Int64s
 from stall_analyzer.signals.signals import Signals
 
-MOST_ROWS = 24  # deeper calls, of the Python tracer for the most part, would fill the screen
+MOST_ROWS = 24  # deeper calls, mostly from the Python tracer, would fill the screen
 THREADS = "threads"
-# Around each handful of ops on every thread of the executor: it hides what ran and says nothing.
+# Wraps each handful of ops on every executor thread: it hides what ran and says nothing.
 WRAPPERS = frozenset({"ExecutorState::Process"})
-# How events hang together across threads; numbers that mean nothing to a reader.
+# Links between events on different threads; numbers that mean nothing to a reader.
 INTERNAL_STATS = frozenset({"_r", "_p", "_c", "group_id", "correlation_id", "run_id", "program_id"})
 
 # Some events of a trace, to be shown in one lane: those of a thread or stream.
@@ -37,7 +36,7 @@ Part: TypeAlias = tuple[AlignedTrace, Int64s]
 
 
 def in_full(aligned: AlignedTrace) -> AlignedTrace:
-    """With every event, where the file can be read once more; its lines are the same."""
+    """The trace with every event, if the file can be read again; its lines are the same."""
     source = aligned.source
     if not isinstance(source, CachedTrace):
         return aligned
@@ -50,7 +49,7 @@ def in_full(aligned: AlignedTrace) -> AlignedTrace:
 
 
 def thread_lanes(signals: Signals, traces: Sequence[AlignedTrace], names: Names) -> Iterator[Lane]:
-    """All threads but the one that trains, the busiest first."""
+    """All threads except the one that trains, the busiest first."""
     found: dict[tuple[str, int], list[Part]] = {}
     for aligned in traces:
         trace = aligned.trace
@@ -68,7 +67,8 @@ def thread_lanes(signals: Signals, traces: Sequence[AlignedTrace], names: Names)
 
 
 def readable(names: Sequence[str]) -> list[str]:
-    """`tf_Compute/8053202864825525804` -> `tf_Compute 2`: pools are numbered as they come."""
+    """`tf_Compute/8053202864825525804` -> `tf_Compute 2`: a pool's threads are numbered in
+    order."""
     pools = [re.sub(r"[/_-]+-?\d+$", "", name) or name for name in names]
     sizes, seen = Counter(pools), Counter[str]()
     titles = []
@@ -90,7 +90,7 @@ def events_lane(
     names: Names,
     wrappers: frozenset[str] = frozenset(),
 ) -> Lane:
-    """The events of lines, each as deep as it is nested; `wrappers` are left out."""
+    """The events of lines, each in the row of its nesting depth; `wrappers` are left out."""
     found = [(_NONE, _NONE, _NONE, _NONE)]
     arguments: list[Argument] = []
     count = 0
@@ -126,10 +126,10 @@ def _labels(trace: Trace, rows: Int64s, names: Names) -> Int64s:
 
 
 def _depth(trace: Trace, rows: Int64s, is_left_out: Bools) -> Int64s:
-    """How many shown events are around each, as far as that is shown."""
+    """How many shown events are around each event, as far as rows are shown."""
     depth = np.zeros(len(rows), dtype=np.int64)
     around = trace.events.parent[rows]
-    for _ in range(2 * MOST_ROWS):  # a wrapper around each at most
+    for _ in range(2 * MOST_ROWS):  # at most one wrapper around each
         if not (around >= 0).any():
             break
         depth += (around >= 0) & ~is_left_out[around]
@@ -138,7 +138,7 @@ def _depth(trace: Trace, rows: Int64s, is_left_out: Bools) -> Int64s:
 
 
 def _arguments(trace: Trace, rows: Int64s, offset: int, names: Names) -> Iterator[Argument]:
-    """The stats of some rows, which are in order; their places count from `offset`."""
+    """The stats of some rows, which are in order; their indices count from `offset`."""
     for stat, column in trace.stats.items():
         if stat in INTERNAL_STATS or not len(rows):
             continue
@@ -153,7 +153,7 @@ def _arguments(trace: Trace, rows: Int64s, offset: int, names: Names) -> Iterato
 
 
 def _put_together(arguments: Sequence[Argument]) -> Iterator[Argument]:
-    """Those of the same name, of one session after the other."""
+    """Arguments with the same name, one session after the other."""
     for name, kind in dict.fromkeys((one.name, one.kind) for one in arguments):
         same = [one for one in arguments if (one.name, one.kind) == (name, kind)]
         at = np.concatenate([one.at for one in same])

@@ -1,7 +1,7 @@
 """From a report to charts: one for each host, with a lane for everything worth looking at.
 
 Nothing is judged here. The ledger, phases and steps are those of the report; the other lanes are
-the events themselves, so that a reader can check the one against the other.
+the events themselves, so that a reader can compare the two.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ MOST_PARALLEL_COMPILERS = 4
 
 
 def charts_of(report: Report) -> tuple[Chart, ...]:
-    """One chart for each host; first the one that stands for the run."""
+    """One chart for each host; first the one that represents the run."""
     reference = next(host for host in report.hosts if host.ledger is report.ledger)
     others = (host for host in report.hosts if host is not reference)
     return tuple(_chart(report, host) for host in (reference, *others))

@@ -1,4 +1,4 @@
-"""argparse, with one line for a mistake on the command line instead of a screen of usage."""
+"""argparse, with one line for a mistake on the command line instead of a screenful of usage."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`--completion bash`: a script for the shell, made once; completing then starts no Python."""
+"""`--completion bash`: a script for the shell, made once; completing then does not start Python."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from stall_analyzer.cli.options import PROGRAM, SUBCOMMANDS, parser
 from stall_analyzer.errors import UsageError
 
 WORDS = " ".join(SUBCOMMANDS)
-# A first word may be one of the subcommands, or a path as any other.
+# The first word may be a subcommand, or a path like any other.
 PREAMBLE = {
     "bash": f"""\
 _stall_analyze_path() {{
@@ -27,7 +27,7 @@ FOLDERS = ("parquet", "annotate", "store")
 
 
 def script(shell: str) -> str:
-    """Raises UsageError where shtab, which writes it, is not installed."""
+    """Raises UsageError if shtab, which writes the script, is not installed."""
     try:
         import shtab  # noqa: PLC0415
     except ImportError:
@@ -37,7 +37,7 @@ def script(shell: str) -> str:
     known = parser()
     for action in known._actions:
         _teach(action, shtab)
-    complete: Any = shtab.complete  # its types forget that a preamble may differ by shell
+    complete: Any = shtab.complete  # its types do not allow for a preamble per shell
     return f"{complete(known, shell, preamble=PREAMBLE)}{_how_to_use(shell)}"
 
 

@@ -6,15 +6,15 @@ from textwrap import indent
 
 from stall_analyzer.captures.how_to_capture import HOW_TO_CAPTURE
 
-MOST_IN_FULL = 20  # runs; of more, the sums say more than the reports
+MOST_IN_FULL = 20  # runs; for more, sums are more useful than reports
 
-# What fits a screen: a person reads it. The rest is in --help-all.
+# What fits on a screen, since a person reads it. The rest is in --help-all.
 SHORT_HELP = f"""\
 usage: stall-analyze PATH… [options]
 
 Why is my training stuck on the first epoch? Reads the TensorFlow traces and
-event files under each PATH (a log directory of TensorBoard, or a run in it)
-and says where the wall time of the first epoch went, and what to change.
+event files under each PATH (a TensorBoard log directory, or a run in it) and
+says where the wall time of the first epoch went, and what to change.
 
   stall-analyze logs/                         every run under logs/
   stall-analyze logs/ --run 'resnet*'         only some of them
@@ -26,16 +26,16 @@ record a run, or look at one:
   stall-analyze check train.py                can it learn? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
   stall-analyze attach PID                    it hangs; nothing was recorded
-  stall-analyze watch logs/                   how are they doing right now
+  stall-analyze watch logs/                   how the runs are doing right now
 
 most used:
-  --run NAME        only runs of this name or pattern
-  --since 3d        only runs with files that changed since
+  --run NAME        only runs with this name or pattern
+  --since 3d        only runs with files that changed since then
   --format FORM     text, json, markdown, github, sarif or junit
   -o FILE           write the report to FILE
   --full            every run in full; more than {MOST_IN_FULL} are summarized
   --fail-over LIMIT exit with 5 over input=20%, epoch=10m, status=stuck …
-  --baseline FILE   exit with 6 where a run is worse than in this result
+  --baseline FILE   exit with 6 if a run is worse than in this result
   --list-findings   everything that can be found
   --help-all        all options, how to capture with TensorFlow, exit codes
 """
@@ -43,11 +43,11 @@ most used:
 DESCRIPTION = """\
 Why is my training stuck on the first epoch?
 
-Reads TensorFlow profiler traces and event files under each PATH (a log
-directory of TensorBoard, or a run in it) and divides the wall time of the
-first epoch exactly: waiting for input, compiling, memory, numerics,
-communication, Python on the host, and the model's own work. What the files
-do not show is called unknown. Nothing is written into a log directory.
+Reads TensorFlow profiler traces and event files under each PATH (a TensorBoard
+log directory, or a run in it) and divides the wall time of the first epoch
+exactly: waiting for input, compiling, memory, numerics, communication, Python
+on the host, and the model's own work. What the files do not show is called
+unknown. Nothing is written into a log directory.
 """
 
 EPILOG = f"""\
@@ -55,9 +55,9 @@ how to capture the first epoch:
 {indent(HOW_TO_CAPTURE, "  ")}
 
   Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback takes it in pieces, and also records
-  where a run hangs. Profile is written when its block ends, so let a
-  very long epoch run with steps_per_epoch=200.
+  trace is what shows why. StallCallback records it in pieces, and also records
+  where a run hangs. Profile is written when its block ends, so limit a very
+  long epoch with steps_per_epoch=200.
 
 examples:
   stall-analyze capture -- python train.py    record a run, and why it hangs;
@@ -65,7 +65,7 @@ examples:
   stall-analyze check train.py           can it learn at all? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
   stall-analyze attach PID               it hangs, and nothing was recorded
-  stall-analyze watch logs/              how they are doing while they run
+  stall-analyze watch logs/              how the runs are doing right now
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
   stall-analyze logs/ --json -o stall.json
@@ -87,7 +87,7 @@ exit codes:
   0    a report was made, whatever its verdict, or a selection left no run
   1    internal error
   2    the command line, the settings, or the output file cannot be used, or no
-       run has a partner in the baseline
+       run is in the baseline
   3    no run was found
   4    a file or a run could not be read; the rest is in the report
   5    a run is over a limit of --fail-over

@@ -49,21 +49,21 @@ if TYPE_CHECKING:
 INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
-INTERRUPTED = 130  # 128 + SIGINT, as shells have it
-PLAIN_WIDTH = 80  # of a pipe or a file, unless COLUMNS says otherwise
-# A process takes about half a second to start; below these one process is done sooner.
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+PLAIN_WIDTH = 80  # for a pipe or a file, unless COLUMNS says otherwise
+# A process takes about half a second to start; below these limits, one process is faster.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
-# What loading makes stays: looking for garbage in it takes longer than reading a small file, and
-# doing so once more at the end, as Python would, a twentieth of the whole time.
+# Objects made while loading are never garbage: collecting among them takes longer than reading a
+# small file, and doing so once more at the end, as Python would, a twentieth of the whole time.
 GARBAGE_AFTER = 100_000  # objects
-# numpy's library for matrices starts a thread for each core, which spins for 30 ms before it rests.
-# No matrices are multiplied here.
+# numpy's matrix library starts a thread for each core, which spins for 30 ms before it sleeps. No
+# matrices are multiplied here.
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    is_ours = argv is None  # the process, which ends with this command
+    is_ours = argv is None  # the process is ours, and ends with this command
     if argv is None:
         argv = sys.argv[1:]
     if argv and argv[0] in SUBCOMMANDS:
@@ -102,12 +102,12 @@ def _subcommand(argv: Sequence[str]) -> int:
 
 
 def _capture(arguments: Sequence[str]) -> int:
-    """Of the plugin, which the analyzer starts but does not import: it stands without it."""
+    """Part of the plugin, which the analyzer starts but does not import: it works without it."""
     from importlib.util import find_spec  # noqa: PLC0415
     from runpy import run_module  # noqa: PLC0415
 
     if find_spec("tb_stall_plugin") is None or find_spec("tensorboard") is None:
-        _say("capture needs the package tensorboard-plugin-stall, with TensorBoard, in this Python")
+        _say("capture needs the package tensorboard-plugin-stall and TensorBoard in this Python")
         return UsageError.exit_code
     sys.argv[1:] = arguments
     run_module("tb_stall_plugin.capture", run_name="__main__")
@@ -115,7 +115,7 @@ def _capture(arguments: Sequence[str]) -> int:
 
 
 def _answer(arguments: argparse.Namespace) -> int:
-    """What needs no PATH."""
+    """Answers what needs no PATH."""
     from stall_analyzer.detectors import manual  # noqa: PLC0415
 
     if arguments.completion:
@@ -136,7 +136,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     asked = arguments.tolerance is not None
     settings.fill(arguments)
     if asked and not arguments.baseline:
-        raise UsageError("--tolerance needs --baseline RESULT: it says how much slower than that")
+        raise UsageError("--tolerance needs --baseline RESULT, because it is a share of that")
     gc.set_threshold(GARBAGE_AFTER)
     extra = _check_outputs(arguments)
     store = _store(arguments)
@@ -145,7 +145,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     if extra is None:
         _read(batch, arguments)
     elif batch.runs <= extra.most_runs:
-        batch, judge = _find(store, arguments, again=True)  # what it makes of a run is not kept
+        batch, judge = _find(store, arguments, again=True)  # extras are not kept in the store
         _read(batch, arguments, extra)
         _write_extra(extra, batch, batch)
     else:
@@ -182,7 +182,7 @@ def _outcome(batch: Batch, judge: Judge) -> int:
 
 
 def _check_outputs(arguments: argparse.Namespace) -> Extra | None:
-    """What to write beside the report. Refuses what cannot be written, before the work."""
+    """What to write besides the report. Refuses what cannot be written, before the work."""
     from stall_analyzer import extras  # noqa: PLC0415
     from stall_analyzer.files import output  # noqa: PLC0415
 
@@ -238,7 +238,7 @@ def _of_interest(arguments: argparse.Namespace) -> Interest | None:
 
 
 def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.Namespace) -> Batch:
-    """Those of a batch that lost most, to be read again; with all attempts of each."""
+    """The runs of a batch that lost the most, to be read again; with all attempts of each."""
     from glob import escape  # noqa: PLC0415
     from heapq import nlargest  # noqa: PLC0415
 
@@ -279,7 +279,8 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
 
 def _say_left_out(batch: Batch) -> None:
     if batch.left_out:
-        _say(f"{batch.left_out:,} other runs do not match the verdict, bucket or finding asked for")
+        runs = "1 other run does" if batch.left_out == 1 else f"{batch.left_out:,} other runs do"
+        _say(f"{runs} not match --status, --bucket or --finding")
 
 
 def _engine(
@@ -346,7 +347,7 @@ def _write_tables(batch: Batch, arguments: argparse.Namespace) -> None:
 def _pieces(
     batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
 ) -> Iterator[str]:
-    """The report as it fits `stream`: its width, colors and encoding."""
+    """The report in a form that fits `stream`: its width, colors and encoding."""
     if arguments.format == JSON:
         from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
 
@@ -398,5 +399,5 @@ def _print(pieces: Iterable[str]) -> None:
         for piece in pieces:
             sys.stdout.write(piece)
         sys.stdout.flush()
-    except BrokenPipeError:  # the reader, `head` perhaps, has seen enough
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -29,7 +29,7 @@ PROGRAM = "stall-analyze"
 ATTACH, CAPTURE, CHECK, TRY, WATCH = "attach", "capture", "check", "try", "watch"
 SUBCOMMANDS = (ATTACH, CAPTURE, CHECK, TRY, WATCH)
 SHELLS = ("bash", "zsh", "tcsh")
-MOST_PROCESSES = 8  # each may hold a large trace in memory
+MOST_PROCESSES = 8  # each process may hold a large trace in memory
 TEXT, JSON, MARKDOWN, GITHUB, SARIF, JUNIT = "text", "json", "markdown", "github", "sarif", "junit"
 BUILD_FORMATS = (GITHUB, SARIF, JUNIT)
 FORMATS = (TEXT, JSON, MARKDOWN, *BUILD_FORMATS)
@@ -46,8 +46,10 @@ def parser() -> ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         add_help=False,
     )
-    made.add_argument("-h", "--help", action=_ShortHelp, nargs=0, help="the options used most")
-    made.add_argument("--help-all", action="help", help="all options")
+    made.add_argument(
+        "-h", "--help", action=_ShortHelp, nargs=0, help="show the most common options"
+    )
+    made.add_argument("--help-all", action="help", help="show all options")
     made.add_argument("paths", metavar="PATH", nargs="*", help="log directory, or a run in it")
     _add_outputs(made)
     _add_selection(made.add_argument_group("which runs"))
@@ -57,14 +59,18 @@ def parser() -> ArgumentParser:
         "--config",
         metavar="FILE",
         type=Path,
-        help="settings, instead of the nearest stall.toml or [tool.stall] of a pyproject.toml; "
+        help="read settings from FILE, not from the nearest stall.toml or pyproject.toml; "
         "docs/how-to/ci.md lists them",
     )
     made.add_argument(
-        "--explain", metavar="ID", help="the manual page of a finding, by id or name; needs no PATH"
+        "--explain",
+        metavar="ID",
+        help="show the manual page of a finding, by id or name; needs no PATH",
     )
     made.add_argument(
-        "--list-findings", action="store_true", help="everything that can be found; needs no PATH"
+        "--list-findings",
+        action="store_true",
+        help="list everything that can be found; needs no PATH",
     )
     made.add_argument(
         "--completion",
@@ -72,8 +78,12 @@ def parser() -> ArgumentParser:
         help="print the completion script for a shell; needs the extra [completion]",
     )
     made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
-    made.add_argument("-v", "--verbose", action="store_true", help="tracebacks of internal errors")
-    made.add_argument("--version", action=_Version, nargs=0, help="version, and decoder in use")
+    made.add_argument(
+        "-v", "--verbose", action="store_true", help="show tracebacks of internal errors"
+    )
+    made.add_argument(
+        "--version", action=_Version, nargs=0, help="show the version and the decoder in use"
+    )
     return made
 
 
@@ -99,15 +109,15 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         "--full",
         action="store_true",
         default=None,
-        help=f"every run in full, even when there are more than {MOST_IN_FULL}",
+        help=f"show every run in full, even if there are more than {MOST_IN_FULL}",
     )
     made.add_argument(
         "--threads",
         action="store_true",
-        help="what each thread was doing when a capture last looked, the one to blame first",
+        help="show what each thread was doing when a capture last looked, the one to blame first",
     )
     made.add_argument(
-        "--jsonl", metavar="FILE", type=Path, help="write JSON lines, one run's entry each"
+        "--jsonl", metavar="FILE", type=Path, help="write JSON lines, one run per line"
     )
     made.add_argument(
         "--parquet",
@@ -177,13 +187,13 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="I/N",
         type=_value(parse_shard),
         default=ALL,
-        help="only the I-th of N parts, from 0/N on, to divide the work by hand",
+        help="only part I of N, counting from 0, to divide the work by hand",
     )
     group.add_argument(
         "--console",
         metavar="FILE",
         default="",
-        help="what the run wrote to its terminal, if that is not found next to its logs (*.out, "
+        help="file with what the run wrote to its terminal, if it is not next to the logs (*.out, "
         "*.err, *.log); with several runs, it belongs to the one it is next to",
     )
 
@@ -193,7 +203,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--jobs",
         metavar="N",
         type=_value(positive),
-        help=f"processes (default: as many as pay off, at most {MOST_PROCESSES})",
+        help=f"number of processes (default: as many as help, at most {MOST_PROCESSES})",
     )
     group.add_argument(
         "--scheduler",
@@ -204,7 +214,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        help=f"give up on a run that takes longer (default: {DEADLINE}); ignored when only a few "
+        help=f"give up on a run that takes longer (default: {DEADLINE}); ignored if only a few "
         f"runs are read",
     )
     group.add_argument(
@@ -214,7 +224,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         help="where results are kept (default: the user's cache folder); machines may share one",
     )
     group.add_argument(
-        "--fresh", action="store_true", help="read every run, whatever results are kept"
+        "--fresh", action="store_true", help="read every run again, even if its result was kept"
     )
 
 
@@ -224,14 +234,14 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         metavar="LIMIT",
         type=_value(parse_limit),
         action="append",
-        help="exit with 5 when a run is over it: input=20%% of the first epoch, compile.xla=30s, "
+        help="exit with 5 if a run is over it: input=20%% of the first epoch, compile.xla=30s, "
         "epoch=10m, status=stuck; may be given more than once",
     )
     group.add_argument(
         "--baseline",
         metavar="RESULT",
         type=Path,
-        help="exit with 6 when a run is worse than in this --json or --jsonl, or folder of them",
+        help="exit with 6 if a run is worse than in this --json or --jsonl file, or folder of them",
     )
     group.add_argument(
         "--tolerance",
@@ -258,7 +268,7 @@ class _Version(argparse.Action):
 
 
 def _value(parse: Callable[[str], Value]) -> Callable[[str], Value]:
-    """argparse shows the words of this error, and not those of a ValueError."""
+    """argparse shows the text of this error, but not that of a ValueError."""
 
     def convert(text: str) -> Value:
         try:

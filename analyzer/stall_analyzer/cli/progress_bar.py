@@ -1,4 +1,4 @@
-"""How far a batch is, on stderr: a bar for a person, a line now and then for a log."""
+"""How far along a batch is, on stderr: a bar for a person, a line now and then for a log."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from stall_analyzer.model.runs import Run
 
-# What a run costs besides its bytes, in bytes: of small runs hundreds take as long as one of 1 GB.
+# The fixed cost of a run, in bytes: hundreds of small runs take as long as one of 1 GB.
 BASE_BYTES = 8 << 20
-WORTH_BYTES = 64 << 20  # below, nobody waits
+WORTH_BYTES = 64 << 20  # below this, it is over too soon for a bar
 WORTH_RUNS = 20
 LINE_EVERY_S = 30.0
 SEEN_EVERY = 100
@@ -27,11 +27,12 @@ class BatchProgress:
         self.weight, self.weight_done = size + BASE_BYTES * runs, 0.0
         self._begun_s = time.monotonic()
         self._show = show
-        self._begun: dict[tuple[str, int], float] = {}  # shares of the runs that are being read
+        # The share of each run being read that is done.
+        self._begun: dict[tuple[str, int], float] = {}
 
     def share(self, run: Run, share: float) -> None:
         name = (run.name, run.attempt)
-        gained = max(share - self._begun.get(name, 0.0), 0.0)  # a process may be heard late
+        gained = max(share - self._begun.get(name, 0.0), 0.0)  # a process may report late
         self._begun[name] = self._begun.get(name, 0.0) + gained
         self.weight_done += gained * _weight(run)
         self._show(self)
@@ -55,7 +56,7 @@ class BatchProgress:
 
 @contextmanager
 def reading(runs: int, size: int, name: str = "") -> Iterator[BatchProgress]:
-    """`name`: of the only run, if there is one."""
+    """`name` is that of the run, if there is only one."""
     if runs <= WORTH_RUNS and size < WORTH_BYTES:
         yield BatchProgress(runs, size, lambda _: None)
     elif sys.stderr.isatty():
@@ -67,7 +68,7 @@ def reading(runs: int, size: int, name: str = "") -> Iterator[BatchProgress]:
 
 @contextmanager
 def finding() -> Iterator[Callable[[int], None]]:
-    """Call the result with the number of runs found so far."""
+    """Gives a function to call with the number of runs found so far."""
     if not sys.stderr.isatty():
         yield lambda runs: None
         return

@@ -19,7 +19,7 @@ from stall_analyzer.errors import UsageError
 from stall_analyzer.model.records import dataclass
 
 OWN_FILE, PROJECT_FILE = "stall.toml", "pyproject.toml"
-TABLE = b"[tool.stall"  # what makes reading a project's file worthwhile
+TABLE = b"[tool.stall"  # a pyproject.toml without it need not be parsed
 CONFIG = "STALL_CONFIG"
 TOLERANCE = 0.1
 DEADLINE = "30m"
@@ -39,12 +39,12 @@ def yes_or_no(text: str) -> bool:
 
 @dataclass(frozen=True)
 class Setting:
-    """One that may stand in the environment or in a file."""
+    """A setting that may be in the environment or in a file."""
 
     parse: Callable[[str], Any]
     default: Any = None
     is_list: bool = False
-    is_path: bool = False  # in a file, from the file's folder on
+    is_path: bool = False  # in a file, relative to the file's folder
 
 
 SETTINGS: Mapping[str, Setting] = {
@@ -61,7 +61,7 @@ SETTINGS: Mapping[str, Setting] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """What a file says, and which it is."""
+    """What a file says, and which file it is."""
 
     file: Path | None = None
     values: Mapping[str, Any] | None = None
@@ -73,7 +73,7 @@ def variable(name: str) -> str:
 
 
 def fill(arguments: argparse.Namespace) -> None:
-    """What the command line leaves open. Raises UsageError."""
+    """Fills in what the command line leaves open. Raises UsageError."""
     found = _settings(arguments.config)
     for name, setting in SETTINGS.items():
         if getattr(arguments, _attribute(name)) is None:
@@ -99,7 +99,7 @@ def _value(name: str, setting: Setting, found: Settings) -> Any:
 
 
 def _items(value: Any, setting: Setting, where: str) -> list[str]:
-    """A value of TOML as the words of a command line."""
+    """A TOML value as words of a command line."""
     items = value if isinstance(value, list) and setting.is_list else [value]
     if not all(isinstance(item, str | int | float | bool) for item in items):
         expected = "a list of texts" if setting.is_list else "one value"
@@ -127,7 +127,7 @@ def _settings(given: Path | None) -> Settings:
     for name in values:
         if name not in SETTINGS:
             raise UsageError(
-                f"{file}: there is no setting {name!r}; there are: {', '.join(SETTINGS)}"
+                f"{file}: there is no setting {name!r}; use one of {', '.join(SETTINGS)}"
             )
     return Settings(file, values)
 

@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 COMMAND = f"{PROGRAM} watch"
 INTERNAL_ERROR = 1
 LOOK_PAUSE_S = 1.0  # a capture writes once a second
-LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the training's processor
+LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the processor away from training
 
 DESCRIPTION = """\
 Shows how the captured runs under LOGDIR are doing while they run: epoch and
-step, what their time goes to, what they are doing right now, and how long the
+step, where their time goes, what they are doing right now, and how long the
 epoch will take. A run that is over is summarized in a sentence. Ctrl-C stops
 it.
 
@@ -96,7 +96,7 @@ def _watch(options: argparse.Namespace) -> int:
 
 
 def _waiting(logdir: str, has_seen: bool, once: bool) -> str:
-    """What to say where no run goes on."""
+    """What to say when no run is in progress."""
     if has_seen:
         text = f"No captured run is in progress in {logdir}"
     elif _is_there(logdir):
@@ -111,12 +111,12 @@ def _is_there(logdir: str) -> bool:
 
     try:
         return files.kind(logdir) is not None
-    except UnreadableFile:  # behind a URL, say: it may be reachable later
+    except UnreadableFile:  # such as a URL that may be reachable later
         return False
 
 
 class _Told:
-    """Runs that are over are summed up once; again if their program's end changes the verdict."""
+    """Summarizes a run that is over once, and again if its program's end changes the verdict."""
 
     def __init__(self, watcher: Watcher, view: View) -> None:
         self._watcher, self._view = watcher, view
@@ -125,7 +125,7 @@ class _Told:
         self._has_told_of_others = False
 
     def tell_of_others(self, logdir: str) -> None:
-        """Whoever looks for yesterday's run should not think that it is lost."""
+        """Someone who looks for yesterday's run should not think that it is lost."""
         count = self._watcher.left_out
         if count and not self._has_told_of_others:
             self._has_told_of_others = True

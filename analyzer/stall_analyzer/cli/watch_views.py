@@ -24,19 +24,19 @@ from stall_analyzer.report.terminal import Terminal
 BAR_WIDTH = 30
 BUCKETS_NAMED = 4
 INDENT = "  "
-LINE_PAUSE_S = 5.0  # for a log: no more than a person would want to read of it
-# Where only the time passes, in a hang over a weekend say.
+LINE_PAUSE_S = 5.0  # in a log, so that a person can still read it
+# While nothing changes but the time, such as in a hang over a weekend.
 SAME_PAUSE_S = 60.0
 
 
 class View(Protocol):
-    """Where it is shown."""
+    """Where the states are shown."""
 
     def show(self, states: Sequence[RunState], waiting: str) -> None:
-        """Those that go on; `waiting`: what to say where there is none."""
+        """Shows the runs in progress; `waiting` is what to say if there is none."""
 
     def tell(self, line: str) -> None:
-        """What stays on record."""
+        """Prints a line that stays."""
 
     def close(self) -> None: ...
 
@@ -58,7 +58,7 @@ def view_for(stream: TextIO, no_color: bool, once: bool) -> View:
 class LinesView:
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._said: dict[str, tuple[float, object]] = {}  # when, and what it was about
+        self._said: dict[str, tuple[float, object]] = {}  # when it was said last, and its gist
 
     def show(self, states: Sequence[RunState], waiting: str) -> None:
         if not states:
@@ -88,7 +88,7 @@ class LinesView:
 
 
 def _essence(state: ProcessState) -> object:
-    """What changes when something happens, and not when only time passes."""
+    """What changes when something happens, but not when only time passes."""
     doing = None if state.doing is None else (state.doing.account, state.doing.name)
     return how_far(state), doing, state.is_late
 

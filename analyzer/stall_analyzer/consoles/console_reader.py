@@ -1,4 +1,4 @@
-"""The consoles of a run, each as what it says about the job."""
+"""What the consoles of a run say about its job."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TOGETHER_NS = 60 * NS  # the files of one job are last written at about the same
 
 
 def read_consoles(run: Run, notes: list[Note]) -> tuple[ConsoleLog, ...]:
-    """One for each job: job.out and job.err are one."""
+    """One for each job: job.out and job.err belong together."""
     in_order = sorted(run.consoles, key=_job_of)
     groups = (list(group) for _, group in groupby(in_order, key=_job_of))
     found = (_merged([log for file in group if (log := _read(file, notes))]) for group in groups)
@@ -43,7 +43,7 @@ def _read(console: ConsoleFile, notes: list[Note]) -> ConsoleLog | None:
     try:
         text = read_text(console)
     except UnreadableFile as error:
-        said = f"What looks like the job's console could not be read: {error}."
+        said = f"A file that looks like the job's console could not be read: {error}."
         notes.append(Note("info", said, console.path, isinstance(error, Unreachable)))
         return None
     return _log(console, text) if text is not None else None

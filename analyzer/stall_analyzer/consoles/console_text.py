@@ -1,8 +1,8 @@
 """The text of a console: bounded, without colors, whatever its encoding.
 
-Read are the last megabytes, where a job says how it ended, and the beginning, where TensorFlow says
-what it found. A progress bar rewrites its line: each of its states counts as a line of its own, but
-not for the numbers of lines, which are those of an editor.
+Only the last megabytes are read, where a job says how it ended, and the beginning, where TensorFlow
+says what it found. A progress bar rewrites its line: each of its states counts as a separate line,
+but line numbers are those of an editor.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from stall_analyzer.model.runs import ConsoleFile
 HEAD_BYTES = 512 << 10
 TAIL_BYTES = 4 << 20
 BINARY_LOOK_BYTES = 4096
-LONGEST_LINE = 1000  # of characters; what follows in it is not said
+LONGEST_LINE = 1000  # characters; the rest of the line is ignored
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b\][^\x07]*\x07|\x1b[()][A-Z0-9]")
 BACKSPACES = re.compile("\x08+")
-# How a line begins that TensorFlow's own code wrote, or Python's warnings.
+# How lines begin that TensorFlow's own code or Python's warnings wrote.
 BEFORE_MESSAGE = re.compile(
     r"^.*?(?:[IWEF]\d{4} [\d:.]+ +\d+ \S+:\d+\] |\d{4}-\d\d-\d\d [\d:.]+: [IWEF] \S+:\d+\] "
     r"|WARNING:tensorflow:|\S+\.py:\d+: \w*Warning: )"
@@ -35,14 +35,14 @@ LOCAL_TIME = re.compile(r"(\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(?:\.\d{1,6})?)")
 
 @dataclass(frozen=True)
 class ConsoleText:
-    """What was read of one file."""
+    """What was read from one file."""
 
     file: str  # its name
     text: str
-    gap: int | None = None  # where in the text something is missing
+    gap: int | None = None  # where in the text the middle is missing
 
     def find(self, hint: str) -> Iterator[int]:
-        """Where the words stand."""
+        """Where the words are."""
         at = self.text.find(hint)
         while at >= 0:
             yield at
@@ -70,7 +70,7 @@ class ConsoleText:
 
 
 def read_text(console: ConsoleFile) -> ConsoleText | None:
-    """None where it is no text. Raises UnreadableFile."""
+    """None if it is not text. Raises UnreadableFile."""
     name = files.split(console.path)[1]
     if console.size <= HEAD_BYTES + TAIL_BYTES:
         data = files.read_part(console.path, 0, console.size)
@@ -87,7 +87,7 @@ def read_text(console: ConsoleFile) -> ConsoleText | None:
 
 
 def _encoding(data: bytes) -> str:
-    """Empty for what is no text. Some shells of Windows write UTF-16."""
+    """Empty if it is not text. Some Windows shells write UTF-16."""
     if data.startswith(codecs.BOM_UTF16_LE):
         return "utf-16-le"
     return "" if b"\0" in data[:BINARY_LOOK_BYTES] else "utf-8"
@@ -104,12 +104,12 @@ def unix_s(line: str) -> float | None:
 
 
 def clock_s(line: str) -> float | None:
-    """Of any clock: only the difference of two of the same console means something."""
+    """By any clock: only differences between times of the same console mean something."""
     exact = unix_s(line)
     match = LOCAL_TIME.search(line)
     if exact is not None or match is None:
         return exact
     try:
         return datetime.fromisoformat(match[1].replace(" ", "T")).timestamp()
-    except ValueError:  # no such day
+    except ValueError:  # there is no such day
         return None

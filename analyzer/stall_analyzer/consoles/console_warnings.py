@@ -8,7 +8,7 @@ from dataclasses import replace
 from stall_analyzer.consoles.console_text import ConsoleText, clock_s
 from stall_analyzer.model.console_log import ConsoleWarning, ShuffleFill, WarningKind
 
-# Words that stand in exactly these warnings, as TensorFlow has had them since 2.0.
+# Words that are in exactly these warnings, in TensorFlow since 2.0.
 WARNINGS: tuple[tuple[WarningKind, tuple[str, ...]], ...] = (
     ("ptx", ("jit-compiled from PTX", "Jit-compiling kernels from PTX")),
     ("autotuning", ("Trying algorithm ",)),
@@ -51,11 +51,11 @@ TOOK = re.compile(r"The operation took (?:(\d+)h)?(?:(\d+)m)?([\d.]+)s")
 NCCL_TOTAL = re.compile(r"Init timings - .*?total (\d+(?:\.\d+)?)")
 PTX = "compiled from PTX"
 DEVICE = ("Created device /job", "Created TensorFlow device (/")
-SOON_LINES = 2_000  # of a console are looked at for a time
+SOON_LINES = 2_000  # of a console are searched for a time
 MOST_COUNTED = 10_000
 FILLING = re.compile(r"Filling up shuffle buffer \(this may take a while\): (\d+) of (\d+)")
 FILLED = re.compile(r"[Ss]huffle buffer filled")
-# tf.data says how far it is every ten seconds, the first time ten seconds after it began.
+# tf.data reports its progress every ten seconds, first ten seconds after it began.
 FILLING_EVERY_S = 10.0
 
 
@@ -78,7 +78,7 @@ def console_warnings(console: ConsoleText) -> dict[WarningKind, ConsoleWarning]:
 
 
 def _silence_after_s(console: ConsoleText, words: str) -> float | None:
-    """How long nothing was said after the last line with these words."""
+    """How long the console was silent after the last line with these words."""
     *_, last = console.find(words)
     _, end = console.bounds(last)
     begin_s = _time_at(console, last)
@@ -90,7 +90,7 @@ def _silence_after_s(console: ConsoleText, words: str) -> float | None:
 
 
 def _since_first_s(console: ConsoleText) -> float | None:
-    """From the first line with a time to the last of a device that was made at the start."""
+    """From the first line with a time to the last line about a device created at the start."""
     times = [clock_s(line) for line in console.text.splitlines()[:SOON_LINES]]
     first = next((time for time in times if time is not None), None)
     ready = [_time_at(console, at) for hint in DEVICE for at in list(console.find(hint))[:64]]
@@ -99,7 +99,7 @@ def _since_first_s(console: ConsoleText) -> float | None:
 
 
 def _operations_s(console: ConsoleText) -> float | None:
-    """XLA says how long a slow operation took when it is over."""
+    """When a slow operation is over, XLA says how long it took."""
     units = (3600.0, 60.0, 1.0)
     took = [
         sum(float(part) * unit for part, unit in zip(match.groups("0"), units, strict=True))
@@ -109,7 +109,7 @@ def _operations_s(console: ConsoleText) -> float | None:
 
 
 def shuffle_fill(console: ConsoleText) -> ShuffleFill | None:
-    """The first one. Other buffers may be filled after it, or beside it."""
+    """The first fill. Other buffers may be filled after it, or at the same time."""
     first = FILLING.search(console.text)
     if first is None:
         return None

@@ -7,7 +7,7 @@ import re
 from stall_analyzer.consoles.console_text import ConsoleText
 from stall_analyzer.model.console_log import EndKind, JobEnd
 
-# Who says the reason comes before who says only that it ended.
+# Those that give the reason come before those that only say that it ended.
 ENDS: tuple[tuple[EndKind, re.Pattern[str]], ...] = (
     ("time_limit", re.compile(r"CANCELLED AT \S+ DUE TO TIME LIMIT|PBS: job killed: walltime")),
     ("preempted", re.compile(r"CANCELLED AT \S+ DUE TO PREEMPTION")),
@@ -48,11 +48,11 @@ ENDS: tuple[tuple[EndKind, re.Pattern[str]], ...] = (
     ),
     ("exit_code", re.compile(r"srun: error: .*Exited with exit code (?!0\b)\d+")),
 )
-LAST_CHARACTERS = 64 << 10  # such words come last; a program may write "Killed" long before
+LAST_CHARACTERS = 64 << 10  # such words come last; a program itself may print "Killed" long before
 
 
 def job_end(console: ConsoleText, last_progress: int) -> JobEnd | None:
-    """The first reason that is given after the last step."""
+    """The first reason given after the last step."""
     begin = max(len(console.text) - LAST_CHARACTERS, last_progress, 0)
     for kind, pattern in ENDS:
         match = pattern.search(console.text, begin)

@@ -1,4 +1,4 @@
-"""Keras's own progress on a console: how far the training came."""
+"""Keras's own progress on a console: how far training got."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ STEP = re.compile(
     r"(?P<rest>[^\n\r]*)"
 )
 NAN = re.compile(r"\bloss: nan\b")
-# In every state of a bar, and quickly found from behind.
+# In every state of a bar, and quickly found when searching backward.
 HINTS = ("/step", "ETA: ", " - loss: ")
-LOOK_BACK = 64 << 10  # characters before such a hint; a state is some dozens of them
+LOOK_BACK = 64 << 10  # characters before such a hint; one state of the bar is a few dozen
 
 
 def printed_progress(console: ConsoleText) -> tuple[PrintedProgress | None, int]:
-    """The last state, and where it stands; -1 where there is none."""
+    """The last state, and where it is; -1 if there is none."""
     text = console.text
     step = _last(STEP, text, max(text.rfind(hint) for hint in HINTS))
     epoch = _last(EPOCH, text, text.rfind("Epoch "))

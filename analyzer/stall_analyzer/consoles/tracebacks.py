@@ -15,18 +15,18 @@ ERROR = re.compile(
     r"(?P<module>(?:[A-Za-z_]\w*\.)*)(?P<kind>[A-Z]\w*)(?: \(see above for traceback\))?"
     r"(?::\s*(?P<text>.*))?"
 )
-# Python goes on after these.
+# Python continues after these.
 NOT_FATAL = ("Exception in thread ", "Exception ignored in", "--- Logging error ---")
 DIGITS = re.compile(r"\d+")
 LAST_OF_TENSORFLOW = "[Op:__"
 LONGEST_BLOCK = 400  # lines: TensorFlow lists where each op was defined
 LONGEST_LOOK = 256 << 10  # characters
-MOST_TRIED = 50  # headers; most of those that are quoted come with one that is not
-MOST_AFTER = 30  # lines with which shells and schedulers, and the program's own buffer, still end
+MOST_TRIED = 50  # headers; most quoted ones come with one that is not quoted
+MOST_AFTER = 30  # lines that shells, schedulers and the program's own buffer may still write
 
 
 def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | None:
-    """`last_progress`: where the console last speaks of a step."""
+    """`last_progress`: where the console last mentions a step."""
     for at in sorted(console.find(HEADER), reverse=True)[:MOST_TRIED]:
         lines = list(_block(console, at))
         found = _error_of(lines)
@@ -41,11 +41,11 @@ def last_traceback(console: ConsoleText, last_progress: int) -> PythonError | No
 
 
 def _block(console: ConsoleText, at: int) -> Iterator[str]:
-    """The lines from a header on, without what a launcher puts before each of them."""
+    """The lines from a header on, without the prefix that a launcher puts before each."""
     start, _ = console.bounds(at)
     before = re.compile(DIGITS.sub(r"\\d+", re.escape(console.text[start:at])))
     header, *following = console.text[at : at + LONGEST_LOOK].splitlines()
-    # What stands before the first line alone is a progress bar, whose line had no end.
+    # A prefix of only the first line is a progress bar, whose line had not ended.
     is_prefix = bool(following) and before.match(following[0]) is not None
     yield header
     for line in following:
@@ -54,7 +54,8 @@ def _block(console: ConsoleText, at: int) -> Iterator[str]:
 
 
 def _error_of(lines: list[str]) -> tuple[int, str, int] | None:
-    """Where the exception is named, what matters of its text, and how many lines come after."""
+    """Where the exception is named, the part of its text that matters, and how many lines
+    follow."""
     if len(lines) < 3 or not FRAME.match(lines[1]):  # header, frame, error
         return None
     head = next((i for i, line in enumerate(lines[1:], 1) if _names_error(line)), None)
@@ -75,7 +76,8 @@ def _names_error(line: str) -> bool:
 
 
 def _end_of_text(lines: list[str], head: int) -> int:
-    """TensorFlow says when its text is over; any other ends with its line, or goes on indented."""
+    """TensorFlow marks the end of its text; any other text ends with its line, or continues
+    indented."""
     for i, line in enumerate(lines[head : head + LONGEST_BLOCK], head):
         if LAST_OF_TENSORFLOW in line:
             return i + 1
@@ -88,7 +90,8 @@ def _end_of_text(lines: list[str], head: int) -> int:
 
 
 def _frames(lines: list[str]) -> Iterator[str]:
-    """Innermost first. What a graph quotes comes after Python's own frames, and is further in."""
+    """Innermost first. Frames that a graph quotes come after Python's own, and are further
+    inside."""
     found = [match for line in lines[:LONGEST_BLOCK] if (match := FRAME.match(line))]
     for match in reversed(found):
         yield f"{match['path']}:{match['line']} {match['function'] or '<module>'}"

@@ -9,17 +9,17 @@
 #include "_tables.h"
 #include "_wire.h"
 
-/* The same constants stand in event_columns.py. */
+/* The same constants are in event_columns.py. */
 #define TIME_LIMIT_PS ((int64_t)1 << 60)     /* thirteen days; sums of three still fit in int64 */
-#define OVERHANG_PS 1000                     /* a child may end so much after its parent */
-#define EVENT_LIMIT ((uint64_t)16 << 20)     /* bytes; real events have some hundred at most */
+#define OVERHANG_PS 1000                     /* a child may end this much after its parent */
+#define EVENT_LIMIT ((uint64_t)16 << 20)     /* bytes; real events have a few hundred at most */
 #define TEXT_LIMIT ((size_t)64 << 10)        /* longer texts are cut */
-#define UNNAMED_KINDS 4096                   /* ids without a name beyond these share the last one */
+#define UNNAMED_KINDS 4096                   /* further ids without a name share the last one */
 #ifndef WINDOW
 #define WINDOW ((size_t)256 << 10)
 #endif
 #define TELL_EVERY ((int64_t)4 << 20)        /* bytes between two calls of `progress` */
-#define LINE_HEADER_BYTES 20                 /* the longest key and number */
+#define LINE_HEADER_BYTES 20                 /* room for the longest key and number */
 
 enum { START, DURATION, NAME, PARENT, FOLDED, ROW_COLUMNS };
 enum { STAT_EVENT, STAT_VALUE, STAT_KIND, STAT_COLUMNS };
@@ -30,7 +30,7 @@ static const size_t stat_sizes[STAT_COLUMNS] = {4, 8, 1};
 
 typedef struct {
     int64_t start_ps, duration_ps;
-    int64_t position; /* of its bytes in the file, to read its stats once it has a row */
+    int64_t position; /* where its bytes are in the file, to read its stats once it has a row */
     uint32_t size;
     int32_t slot;
     bool kept;
@@ -47,7 +47,7 @@ typedef struct {
 typedef struct {
     int64_t end_ps;
     int32_t slot;
-    int32_t row; /* of the innermost kept event from here outwards, or -1 */
+    int32_t row; /* of the innermost kept event from here outward, or -1 */
 } Frame;
 
 typedef struct {
@@ -64,7 +64,7 @@ typedef struct {
 typedef struct {
     Window window, far; /* the second for bytes read out of order */
     IdMap events, stats;
-    size_t known_events; /* the first ones of `events`; those after them have no name */
+    size_t known_events; /* the first of `events`; the others have no name */
     const int64_t *keep_from_ps, *join_gap_ps;
     const uint32_t *bits;
     const uint8_t *stat_column, *pinned; /* by stat number; by column */
@@ -84,8 +84,8 @@ typedef struct {
     size_t line_first_row;
     Stat last_identity; /* of the last row */
     PyThreadState *thread; /* while the GIL is released */
-    PyObject *progress;    /* called with how far in the file the reading is */
-    int64_t tell_at;       /* from where on it is called again */
+    PyObject *progress;    /* called with the current position in the file */
+    int64_t tell_at;       /* the position at which it is called next */
     bool no_memory;
 } Reader;
 
@@ -133,7 +133,7 @@ static bool find_stat(Reader *reader, Span body, bool *pinned) {
     return true;
 }
 
-/* The slot of an event id; ids that the tables do not name get slots of their own. */
+/* The slot of an event id; ids that the tables do not name get their own slots. */
 static int32_t slot_of(Reader *reader, int64_t id) {
     int32_t slot = id_find(&reader->events, id);
     if (slot >= 0) return slot;
@@ -164,7 +164,7 @@ static int parse_event(Reader *reader, Span body, int64_t shift_ps, Event *event
             if (field.number == 1) id = field.value;
             if (field.number == 2) offset_bits = field.value, aggregated = false;
             if (field.number == 3) duration_bits = field.value;
-            if (field.number == 5) aggregated = true; /* takes the place of the offset */
+            if (field.number == 5) aggregated = true; /* replaces the offset */
         }
     }
     if (status < 0) return BAD;

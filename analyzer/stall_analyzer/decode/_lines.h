@@ -59,7 +59,7 @@ static Stat identity_of(const Reader *reader) {
     return identity;
 }
 
-/* Whether the event goes on what the last row of its line began. */
+/* Whether the event continues the last row of its line. */
 static bool goes_on(const Reader *reader, const Event *event, int32_t parent) {
     const Table *rows = &reader->rows;
     if ((size_t)event->slot >= reader->known_events || rows->count == reader->line_first_row)
@@ -157,9 +157,9 @@ typedef struct {
 } Sorter;
 
 enum { FAILED = -1, DONE = 0, UNSORTED = 1 };
-enum { CHECK_EVERY = 1 << 16 }; /* events that are put in order between two looks at signals */
+enum { CHECK_EVERY = 1 << 16 }; /* events sorted between two checks for signals */
 
-/* False where the call raised, or Ctrl-C was pressed. */
+/* False if the call raised, or Ctrl-C was pressed. */
 static bool tell_progress(Reader *reader, int64_t position) {
     reader->tell_at = position + TELL_EVERY;
     PyEval_RestoreThread(reader->thread);
@@ -172,7 +172,7 @@ static bool tell_progress(Reader *reader, int64_t position) {
     return goes_on;
 }
 
-/* What no event can be read after. */
+/* Errors after which no event can be read. */
 static bool has_failed(const Reader *reader) {
     return reader->no_memory || reader->window.error || reader->far.error;
 }
@@ -259,7 +259,7 @@ static bool read_line(Reader *reader, LineRange line, LineResult *result) {
     int64_t unnamed_rows_left = reader->unnamed_rows_left;
     reader->depth = 0;
     int status = walk_line(reader, line, result, NULL);
-    if (status == UNSORTED) { /* no profiler is known to write such lines: undo, sort, do again */
+    if (status == UNSORTED) { /* no known profiler writes such lines: undo, sort, start over */
         reader->rows.count = first_row;
         for (size_t i = 0; i < reader->stat_table_count; i++) {
             Table *table = &reader->stat_tables[i];

@@ -19,8 +19,8 @@ static bool make_room(void **items, size_t count, size_t *capacity, size_t item_
     return true;
 }
 
-/* Of this process: nobody can write a file whose ids or texts all fall into one slot. What is read
- * never depends on it, because ids and texts are numbered in the order in which they come. */
+/* Differs in each process, so that nobody can write a file whose ids or texts all fall into one
+ * slot. Results never depend on it, because ids and texts are numbered in order of appearance. */
 static uint64_t hash_seed;
 
 static inline uint64_t mix(uint64_t key) {
@@ -42,7 +42,7 @@ typedef struct {
     int32_t *direct; /* number + 1 of ids below DIRECT_IDS */
     int64_t *ids; /* by number */
     size_t count, capacity;
-    int32_t *slots; /* number + 1, 0 = free; a power of two of them */
+    int32_t *slots; /* number + 1, 0 = free; their count is a power of two */
     size_t slot_count;
 } IdMap;
 

@@ -1,7 +1,7 @@
 /* Protobuf's wire format over a file that is never read whole.
  *
  * A Span is a piece of memory that nobody reads past; every level of a message is bounded by the
- * Span of the level above it. A Window is the part of the file that is in memory just now.
+ * Span of the level above it. A Window is the part of the file that is in memory right now.
  */
 #ifndef STALL_WIRE_H
 #define STALL_WIRE_H
@@ -100,11 +100,11 @@ static inline bool take_varint(Span *span, uint8_t key, uint64_t *value) {
 
 typedef struct {
     int fd;
-    size_t ahead; /* how much to read at once when less is asked for */
+    size_t ahead; /* how much to read at once if less is requested */
     uint8_t *data;
     size_t size, capacity;
     int64_t position; /* of data[0] in the file */
-    int error;        /* errno, once the file could not be read: that is no end of it */
+    int error;        /* errno if the file could not be read, which is not the same as its end */
 } Window;
 
 /* `size` bytes of the file at `position`, all in memory until the next call. False when the file

@@ -1,11 +1,11 @@
-/* Reads the events of one plane of an XSpace file into columns: what Python sees of it.
+/* Reads the events of one plane of an XSpace file into columns, as a Python module.
  *
- * By hand, because protobuf would build an object for each of millions of events, and refuses
- * files of 2 GiB. Only the hot loop is native (_lines.h), and the tables of names where they are
- * sound. Which planes and lines there are is found out in Python (scan.py); vocabulary.py decides
- * for each name whether its events are kept, folded or dropped. pure.py and scan.py do exactly the
- * same as this module, slowly; the tests hold them against each other, so a change here is a change
- * there.
+ * Written by hand, because protobuf would build an object for each of millions of events, and
+ * refuses files of 2 GiB. Only the hot loop is native (_lines.h), and the tables of names unless
+ * they are damaged. Python finds out which planes and lines there are (scan.py); vocabulary.py
+ * decides for each name whether its events are kept, folded or dropped. pure.py and scan.py do
+ * exactly the same as this module, slowly; the tests compare them, so a change here needs the same
+ * change there.
  */
 #define PY_SSIZE_T_CLEAN
 #define _FILE_OFFSET_BITS 64

@@ -30,7 +30,7 @@ KIND_NAMES = {KIND_INT: "int", KIND_DOUBLE: "double", KIND_TEXT: "text"}
 
 @dataclass(frozen=True)
 class Clock:
-    """Unix times of the trace's zero and of the end of profiling, where the file says so."""
+    """Unix times of the trace's zero and of the end of profiling, if the file has them."""
 
     base_unix_ns: int | None = None
     stop_unix_ns: int | None = None
@@ -49,7 +49,7 @@ class Assembler:
     def add_plane(
         self, plane: Plane, lines: Sequence[tuple[int, str]], tables: Tables, result: PlaneResult
     ) -> None:
-        """`lines` are ids and names of the lines in `result`, whose rows are in the columns."""
+        """`lines` has the ids and names of the lines in `result`, whose rows are in the columns."""
         first_row = row = self._lines[-1].last_event if self._lines else 0
         for (line_id, name), line in zip(lines, result.lines, strict=True):
             self._lines.append(Line(len(self._planes), line_id, name, row, line.last_row))
@@ -57,7 +57,7 @@ class Assembler:
         self._planes.append(plane)
         self._number_names(tables, result, first_row, row)
         used_texts = [text.decode("utf-8", "replace") for text in result.texts]
-        for text in sorted(used_texts):  # the decoders may meet them in different orders
+        for text in sorted(used_texts):  # the two decoders may find them in different orders
             self._strings.setdefault(text, len(self._strings))
         texts = np.array([self._strings[text] for text in used_texts], np.int64)
         for i, stat in enumerate(self.columns.stats):
@@ -65,7 +65,7 @@ class Assembler:
             self._resolved_stats[i] = len(stat[2])
 
     def _number_names(self, tables: Tables, result: PlaneResult, first: int, last: int) -> None:
-        """Slots of the plane become indices of Trace.names."""
+        """Slots of the plane become indices into Trace.names."""
         names = (*tables.names, *(f"event {number}" for number in result.unnamed))
         if len(result.unnamed) == UNNAMED_KINDS:
             names = (*names[:-1], "event (others)")
@@ -82,7 +82,7 @@ class Assembler:
     def _number_texts(
         self, stat: StatRows, first: int, texts: Int64s, stat_names: Sequence[str]
     ) -> None:
-        """Texts and references to texts become indices of Trace.strings."""
+        """Texts and references to texts become indices into Trace.strings."""
         has_texts = stat[2].find(KIND_TEXT, first) >= 0
         has_references = stat[2].find(KIND_REF, first) >= 0
         if not has_texts and not has_references:
@@ -146,7 +146,7 @@ class Assembler:
         return NameTotals(totals[:, 0].copy(), totals[:, 1].copy(), totals[:, 2].copy())
 
     def _stat_column(self, stat: StatRows) -> StatColumn:
-        """One kind for the whole column: where several are mixed, all become text."""
+        """One kind for the whole column: if several are mixed, all become text."""
         events = np.frombuffer(stat[0], np.int32)
         values = np.frombuffer(stat[1], np.int64)
         kinds = np.frombuffer(stat[2], np.uint8)

@@ -1,6 +1,6 @@
 """Read one host's trace, whatever its format, into columns.
 
-`read_trace` is the only public door. The hot loop is native (_xplane) where pip could build it;
+`read_trace` is the only public function. The hot loop is native (_xplane) if pip could build it;
 otherwise, or with STALL_PURE_PYTHON=1, pure.py gives the same result more slowly.
 """
 
@@ -21,7 +21,8 @@ from stall_analyzer.model.trace import Trace
 __all__ = ["backend", "read_trace"]
 
 NATIVE, PURE = "native", "pure python"
-INTERFACE = 2  # of the native decoder; an older build, left behind by an update, is not used
+# Version of the native decoder; an older build, left behind by an update, is not used.
+INTERFACE = 2
 SLOW = Note(
     "info",
     "The trace was read by the slow decoder. For the fast one, install a C compiler and then "
@@ -33,11 +34,10 @@ SLOW = Note(
 def read_trace(
     host_file: HostFile, progress: BytesRead = lambda _: None, in_full: bool = False
 ) -> Trace:
-    """The trace in `host_file`; what was cut or damaged is told in its notes.
-
-    `progress` hears how many bytes are read so far. `in_full`: with a row for each event that a
-    reader could look for, however short; an analysis needs few of them. Raises UnreadableFile when
-    nothing in the file can be used.
+    """The trace in `host_file`; its notes say what was cut off or damaged. `progress` is told how
+    many bytes have been read so far. `in_full`: with a row for each event that a reader could look
+    for, however short; an analysis needs only a few of them. Raises UnreadableFile when nothing in
+    the file can be used.
     """
     try:
         with files.open_binary(host_file.path, progress) as file:
@@ -61,7 +61,7 @@ def _native() -> Core | None:
     if os.environ.get("STALL_PURE_PYTHON") == "1":
         return None
     try:
-        from stall_analyzer.decode import _xplane  # noqa: PLC0415  absent without a compiler
+        from stall_analyzer.decode import _xplane  # noqa: PLC0415  missing without a compiler
     except ImportError:
         return None
     return _xplane.read_plane if getattr(_xplane, "INTERFACE", 1) == INTERFACE else None

@@ -1,8 +1,9 @@
 """What the events of an accelerator's plane mean, by the names that its profiler gives them.
 
-CUPTI calls copies by their direction. AMD's roctracer and rocprofiler do so in words of their own,
-and show copies that kernels make as those kernels. A TPU has no streams: the ops of its XLA program
-follow each other on one line, a loop around its body, and wait for copies and for the host by ops.
+CUPTI names copies by their direction. AMD's roctracer and rocprofiler do so in their own words, and
+show copies made by kernels as those kernels. A TPU has no streams: the ops of its XLA program
+follow each other on one line, a loop encloses its body, and waits for copies and for the host are
+ops, too.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ DeviceKind: TypeAlias = Literal[
 COPIES: tuple[DeviceKind, ...] = ("to_device", "from_device", "on_device")
 
 DEVICE_PREFIXES = ("/device:GPU", "/device:TPU", "/device:CUSTOM")
-# Lines that repeat what other lines of the plane say, in larger pieces or in other words.
+# Lines that repeat what other lines of the plane say, in larger pieces or under other names.
 SUMMARY_LINES = DERIVED_DEVICE_LINES | {"Steps", "XLA Modules", "Step"}
-# What goes on in the background of a TPU holds its program up only where an op waits for it, and
-# what CUPTI itself does is no work of the device.
+# Background work on a TPU holds up its program only if an op waits for it, and what CUPTI itself
+# does is not the device's work.
 BESIDE_LINES = ("Async", "CUPTI overhead", "Overlay", "TC Overlay", "Host Offload Ops", "Graph")
 
 STREAM = "Stream"
@@ -73,12 +74,12 @@ def is_device(plane_name: str) -> bool:
 
 
 def is_work_line(line_name: str) -> bool:
-    """Whether what a line of a device shows is the device at work."""
+    """Whether a line of a device shows the device at work."""
     return line_name not in SUMMARY_LINES and not line_name.startswith(BESIDE_LINES)
 
 
 def device_kind(name: str) -> DeviceKind:
-    """What a device does while an event of this name lasts."""
+    """What a device is doing during an event with this name."""
     lower = name.lower()
     for beginning, kind in _BY_BEGINNING:
         if lower.startswith(beginning):
@@ -103,7 +104,7 @@ def hlo_name(name: str) -> str:
 def work_lines(trace: Trace, plane: int) -> list[int]:
     """Lines of one device that show it at work.
 
-    A GPU works in streams; lines of its XLA ops are made from those, and span what lies between.
+    A GPU works in streams; the lines of its XLA ops are derived from those, and span the gaps.
     """
     lines = [
         index
@@ -115,7 +116,7 @@ def work_lines(trace: Trace, plane: int) -> list[int]:
 
 
 def replicas(trace: Trace) -> int:
-    """How many replicas a distribution strategy made, as far as the names of ops tell; 0: none."""
+    """How many replicas a distribution strategy made, as far as op names tell; 0 for none."""
     numbers = [int(found[1]) for name in trace.names if (found := _REPLICA.match(name))]
     return max(numbers) + 1 if numbers else 0
 

@@ -1,4 +1,4 @@
-"""The columns that both decoders fill, and the tables they are told to fill them by.
+"""The columns that both decoders fill, and the tables that tell them how.
 
 `Core` is the seam between the Python around the decoder and its two hot loops: _xplane (native)
 and pure. Both append to the same bytearrays, which numpy then reads without a copy.
@@ -14,26 +14,26 @@ from typing import NamedTuple, Protocol, TypeAlias
 from stall_analyzer.decode import vocabulary
 from stall_analyzer.model.records import dataclass
 
-# The same constants stand in _events.h.
+# The same constants are in _events.h.
 TIME_LIMIT_PS = 1 << 60  # thirteen days; sums of three still fit in int64
-OVERHANG_PS = 1_000  # a child may end so much after its parent: clocks are read in nanoseconds
-EVENT_LIMIT = 16 << 20  # bytes; real events have some hundred at most
+OVERHANG_PS = 1_000  # a child may end this much after its parent: clocks are read in nanoseconds
+EVENT_LIMIT = 16 << 20  # bytes; real events have a few hundred at most
 TEXT_LIMIT = 64 << 10  # bytes; longer texts are cut
-UNNAMED_KINDS = 4096  # ids without a name beyond these share the last one
+UNNAMED_KINDS = 4096  # further ids without a name share the last one
 TELL_EVERY = 4 << 20  # bytes between two calls of `progress`
-UNNAMED_ROWS = 1 << 20  # of a file; what comes after them is folded, so memory stays bounded
+UNNAMED_ROWS = 1 << 20  # per file; further ones are folded, so memory stays bounded
 KIND_INT, KIND_DOUBLE, KIND_TEXT, KIND_REF = range(4)
 NO_COLUMN = 255
 
 STAT_NAMES = tuple(sorted(vocabulary.KEPT_STATS))
-# An event that carries one of these is kept whatever its name and length: they mark steps, calls
-# of a tf.function and the roots of an execution.
+# An event with one of these stats is kept whatever its name and length: they mark steps, calls of a
+# tf.function and the roots of an execution.
 PINNED_STATS = frozenset({"tf_function_call", "step_num", "_r"})
 PINNED = bytes(name in PINNED_STATS for name in STAT_NAMES)
-# Only events that agree in this one may share a row.
+# Only events with the same value of this stat may share a row.
 IDENTITY_COLUMN = STAT_NAMES.index("id")
 
-# Told while a file is read how many of its bytes are behind.
+# Called while a file is read, with the number of bytes that are done.
 BytesRead: TypeAlias = Callable[[int], None]
 # start_ps, duration_ps, slot, parent, folded
 Rows: TypeAlias = tuple[bytearray, bytearray, bytearray, bytearray, bytearray]
@@ -51,7 +51,7 @@ def _no_stats() -> tuple[StatRows, ...]:
 
 @dataclass(frozen=True)
 class Columns:
-    """What a whole file's kept events amount to, growing plane by plane."""
+    """All kept events of a file, growing plane by plane."""
 
     rows: Rows = field(default_factory=_no_rows)
     stats: tuple[StatRows, ...] = field(default_factory=_no_stats)
@@ -62,8 +62,8 @@ class Columns:
 
 @dataclass(frozen=True)
 class Tables:
-    """What the decoder must know of a plane. An event's slot is its place in `names`, a stat's
-    number its place in `stat_names`; both in the order of the file."""
+    """What the decoder must know about a plane. An event's slot is its index in `names`, a stat's
+    number is its index in `stat_names`; both are in the order of the file."""
 
     names: tuple[str, ...]
     event_ids: bytes  # int64
@@ -82,7 +82,8 @@ class Tables:
         stats: Mapping[int, str],
         shortest_ps: int | None = None,
     ) -> Tables:
-        """`shortest_ps`: events as long as this get a row, whether an analysis needs it or not."""
+        """`shortest_ps`: events of at least this length get a row, even if the analysis does not
+        need it."""
         column = {name: i for i, name in enumerate(STAT_NAMES)}
         keep_from_ps = (vocabulary.keep_from_ps(plane_name, name) for name in names.values())
         if shortest_ps is not None:
@@ -100,7 +101,7 @@ class Tables:
 
     @property
     def raw(self) -> RawTables:
-        """As a core takes them."""
+        """In the form that a core takes."""
         return (self.event_ids, self.keep_from_ps, self.join_gap_ps, self.fold_bits,
                 self.stat_ids, self.stat_column, PINNED, IDENTITY_COLUMN)  # fmt: skip
 
@@ -114,7 +115,7 @@ class LineResult(NamedTuple):
     good: int
     bad: int  # events that make no sense
     stopped_at: int  # its end, or where its bytes stopped making sense
-    name_begin: int  # the display name in the file; both 0 where there is none
+    name_begin: int  # the display name in the file; both are 0 if there is none
     name_end: int
 
 
@@ -138,7 +139,7 @@ class Core(Protocol):
     """The hot loop: appends the kept events of a plane to `columns`.
 
     `lines` holds begin, end and shift_ps of each line as int64; at most `unnamed_rows` events
-    without a name get rows; `progress` hears where in the file the reading is.
+    without a name get rows; `progress` is told the current position in the file.
     """
 
     def __call__(

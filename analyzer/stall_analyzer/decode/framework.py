@@ -1,7 +1,8 @@
-"""Which framework's program a trace shows, by names that no other one uses.
+"""Which framework's program a trace shows, by names that only that framework uses.
 
-JAX and PyTorch/XLA write the same kind of file as TensorFlow. A JAX program may read its data with
-tf.data and stay one; a program that calls tf.functions is TensorFlow's, whatever else it calls.
+JAX and PyTorch/XLA write the same kind of file as TensorFlow. A JAX program that reads its data
+with tf.data is still a JAX program; a program that calls tf.functions is a TensorFlow program,
+whatever else it calls.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from stall_analyzer.model.patterns import pattern
 JAX = ("PjitFunction(", "trace_to_jaxpr", "np.asarray(jax.Array)", "$pxla.py:")
 JAX_MODULES = ("jit_", "pmap_")
 JAX_MODULE = pattern(r"\w+(?:\(\d+\)|:XLA \w+ module)")
-# The graph that PyTorch/XLA has collected when its tensors are asked for, and its Python.
+# The graph that PyTorch/XLA has collected when its tensors are needed, and its Python.
 PYTORCH_XLA, PYTORCH_XLA_PACKAGE = "SyncTensorsGraph", "torch_xla"
-# How the runtime executes a tf.function. That one is built says nothing: tf.data builds them, too.
+# How the runtime executes a tf.function. Building one means nothing: tf.data does so, too.
 TENSORFLOW = tuple(f"Eager{how}Execute: __inference_" for how in ("", "Local", "Remote"))
 TF_FUNCTION_STAT = "tf_function_call"
 
 
 def framework_of(names: Iterable[str], stats: Container[str]) -> Framework:
-    """By the names of a trace's events and stats; TensorFlow where nothing says otherwise."""
+    """By the names of a trace's events and stats; TensorFlow unless something says otherwise."""
     if TF_FUNCTION_STAT in stats:
         return "tensorflow"
     found: Framework = "tensorflow"

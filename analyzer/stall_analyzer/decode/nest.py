@@ -17,11 +17,11 @@ class Event(NamedTuple):
     duration_ps: int
     slot: int
     kept: bool
-    stats: tuple[tuple[int, int, int], ...]  # column, kind, value; only of kept events
+    stats: tuple[tuple[int, int, int], ...]  # column, kind, value; only for kept events
 
 
 class Rules(NamedTuple):
-    """By slot; slots beyond have neither."""
+    """By slot; slots beyond the end have no rules."""
 
     join_gap_ps: Sequence[int]
     fold_bits: Sequence[int]
@@ -41,7 +41,7 @@ class Totals:
     def to_bytes(self, slots: int) -> bytes:
         if slots:
             self.of(slots - 1)
-        # Damaged files may hold times that overflow: wrap as the native decoder does.
+        # Damaged files may contain times that overflow: wrap around as the native decoder does.
         wrapped = ((value + (1 << 63)) % (1 << 64) - (1 << 63) for of_slot in self._values
                    for value in of_slot)  # fmt: skip
         return array("q", wrapped).tobytes()
@@ -100,7 +100,7 @@ def write_line(events: list[Event], rules: Rules, totals: Totals, columns: Colum
 
 
 def _identity(stats: Sequence[tuple[int, int, int]]) -> int | None:
-    """What events must agree in to share a row."""
+    """What events must have in common to share a row."""
     found = None
     for column, kind, value in stats:
         if column == IDENTITY_COLUMN:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 # Below this, threads cost more than they save.
 PIECE_BYTES = 8 << 20
-# With pread, threads share a file without moving each other's place in it.
+# With pread, threads share a file without moving each other's position.
 THREADS = (os.cpu_count() or 1) if hasattr(os, "pread") else 1
 
 # Begin and end in the file, and what to add to the times of its events.
@@ -39,7 +39,7 @@ LineBytes: TypeAlias = tuple[int, int, int]
 
 
 class _Stopped(Exception):
-    """Whoever waits for the lines has given up."""
+    """The caller no longer wants the lines."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class PlaneReader:
     def _read_at_once(
         self, pieces: Sequence[Sequence[LineBytes]], tables: Tables
     ) -> PlaneResult | None:
-        """None where events have no names: how many of those get rows depends on the lines before
+        """None if events have no names: how many of those get rows depends on the lines before
         them. Only damaged files have such events."""
         from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415  small files need none
 
@@ -90,7 +90,8 @@ class PlaneReader:
         with ThreadPoolExecutor(THREADS) as pool:
             reading: dict[int, Future[tuple[Columns, PlaneResult]]] = {}
             for i in sorted(range(len(pieces)), key=lambda i: -_size(pieces[i])):
-                reading[i] = pool.submit(read, pieces[i])  # the largest first, to end together
+                # The largest first, so that all end together.
+                reading[i] = pool.submit(read, pieces[i])
             try:
                 parts = [reading.pop(i).result() for i in range(len(pieces))]
             finally:
@@ -101,7 +102,7 @@ class PlaneReader:
 
 
 class _Heard:
-    """Adds up what each thread has read."""
+    """Adds up how much each thread has read."""
 
     def __init__(self, progress: BytesRead, begin: int) -> None:
         self._progress = progress
@@ -129,7 +130,7 @@ def _size(lines: Sequence[LineBytes]) -> int:
 
 
 def _pieces(lines: Sequence[LineBytes]) -> list[list[LineBytes]]:
-    """Lines that lie one after the other, in pieces that are worth a thread."""
+    """Consecutive lines, in pieces that are large enough for a thread."""
     pieces: list[list[LineBytes]] = [[]]
     for line in lines:
         if _size(pieces[-1]) >= PIECE_BYTES:
@@ -142,10 +143,10 @@ def _pieces(lines: Sequence[LineBytes]) -> list[list[LineBytes]]:
 
 def _joined(parts: list[tuple[Columns, PlaneResult]], into: Columns) -> PlaneResult:
     lines: list[LineResult] = []
-    numbers: dict[bytes, int] = {}  # of texts
+    numbers: dict[bytes, int] = {}  # number of each text
     totals = np.zeros(len(parts[0][1].totals) // 8, np.int64)
     while parts:
-        columns, result = parts.pop(0)  # each is let go of as soon as it is copied
+        columns, result = parts.pop(0)  # each is released as soon as it is copied
         first_row = len(into)
         lines += [line._replace(last_row=line.last_row + first_row) for line in result.lines]
         totals += np.frombuffer(result.totals, np.int64)

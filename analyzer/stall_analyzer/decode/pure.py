@@ -56,7 +56,7 @@ def read_plane(
 
 
 class _BadEvent(Exception):
-    """Not a WireError: that ends the line, this only the event."""
+    """Not a WireError, which ends the line: this ends only the event."""
 
 
 class _PlaneDecoder:
@@ -77,7 +77,8 @@ class _PlaneDecoder:
     def line(
         self, begin: int, end: int, shift_ps: int
     ) -> tuple[list[Event], int, int, int, tuple[int, int]]:
-        """Its events that are not dropped, good, bad, where it stopped, display name."""
+        """The events that are not dropped, the number of good and bad ones, where it stopped, and
+        the display name."""
         events: list[Event] = []
         good = bad = 0
         name = 0, 0
@@ -104,7 +105,7 @@ class _PlaneDecoder:
         return events, good, bad, end, name
 
     def event(self, begin: int, end: int, shift_ps: int) -> Event | None:
-        """None where it is dropped. WireError where the file ends early."""
+        """None if it is dropped. Raises WireError if the file ends early."""
         if end - begin > EVENT_LIMIT:
             raise _BadEvent
         at = self.window.find(begin, end - begin)
@@ -128,7 +129,7 @@ class _PlaneDecoder:
                 elif number == 3:
                     duration = wire.signed(start)
                 elif number == 5:
-                    aggregated = True  # takes the place of the offset
+                    aggregated = True  # replaces the offset
             elif number == 4 and wire_type == wire.BYTES:
                 column, kind, value = self.stat(start, stop)
                 if column != NO_COLUMN:
@@ -161,7 +162,7 @@ class _PlaneDecoder:
         return slot
 
     def stat(self, begin: int, end: int) -> tuple[int, int | None, int | bytes]:
-        """Column, kind and value; the kind is None where there is no value."""
+        """Column, kind and value; the kind is None if there is no value."""
         data = self.window.data
         stat_id = 0
         kind: int | None = None
@@ -184,7 +185,7 @@ class _PlaneDecoder:
     def resolved(
         self, stats: list[tuple[int, int | None, int | bytes]]
     ) -> tuple[tuple[int, int, int], ...]:
-        """Texts as their number, references as the number of the stat that they name."""
+        """A text becomes its number, a reference the number of the stat that it names."""
         result = []
         for column, kind, value in stats:
             if isinstance(value, bytes):

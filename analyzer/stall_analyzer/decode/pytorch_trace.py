@@ -22,7 +22,7 @@ HEADER_KEYS = ('"schemaVersion"', '"deviceProperties"')
 # Categories of events: TensorFlow's have none.
 OP_CATEGORIES = frozenset({"cpu_op", "Operator"})
 DEVICE_CATEGORIES = frozenset({"kernel", "gpu_memcpy", "gpu_memset", "Kernel", "Memcpy", "Memset"})
-# Drawn around events, or repeated for the device: no time of their own.
+# Drawn around events, or repeated for the device: they have no time of their own.
 COPIES = frozenset({"gpu_user_annotation", "Trace"})
 STEP = "ProfilerStep#"
 DATA_LOADER = "enumerate(DataLoader)"
@@ -30,14 +30,14 @@ LATEST_US = 2.0**63 / PS_PER_US
 
 
 def is_pytorch(header: str, events: Sequence[object]) -> bool:
-    """By what stands before the events, or else by the first of them."""
+    """By what comes before the events, or else by the first events."""
     if all(key in header for key in HEADER_KEYS):
         return True
     return any(_category(event) in OP_CATEGORIES for event in events)
 
 
 def summed_up(events: Iterable[object], host: str) -> ForeignTrace:
-    starts, ends = array("d"), array("d")  # of the devices, in microseconds
+    starts, ends = array("d"), array("d")  # on the devices, in microseconds
     steps = array("d")
     first, last, loader = math.inf, 0.0, 0.0
     for event in events:
@@ -71,7 +71,7 @@ def _category(event: object) -> str:
 
 
 def _span(event: object) -> tuple[float, float] | None:
-    """Begin and end in microseconds; None for what has none that could be."""
+    """Begin and end in microseconds; None if they are missing or impossible."""
     if not isinstance(event, dict) or event.get("ph") != "X":
         return None
     try:
@@ -85,7 +85,7 @@ def _span(event: object) -> tuple[float, float] | None:
 def _busy_ps(starts: array[float], ends: array[float]) -> int:
     if not len(starts):
         return 0
-    zero = min(starts)  # so that small differences of large numbers stay exact
+    zero = min(starts)  # so that small differences between large numbers stay exact
     begin, end = (
         np.rint((np.asarray(bound) - zero) * PS_PER_US).astype(np.int64) for bound in (starts, ends)
     )

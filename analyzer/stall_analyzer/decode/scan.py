@@ -2,11 +2,12 @@
 
 The tables that give events their names are written after the lines, so this first pass steps over
 the lines (it reads their headers only) and takes about a millisecond whatever the file's size. Most
-of what it reads are names: _xplane (native) takes them where pip could build it, up to the first
-entry that is not as it should be.
+of what it reads are names: _xplane (native) reads them if pip could build it, up to the first entry
+that is not as expected.
 
-A file can end early (the job was killed, the disk was full) or be damaged. Both are found out
-here: a field that is longer than the file is a cut, anything else that makes no sense is damage.
+A file can end early (the job was killed, the disk was full) or be damaged. Both are detected here:
+if a field is longer than the file, the file is cut off; anything else that makes no sense is
+damage.
 """
 
 from __future__ import annotations
@@ -21,11 +22,11 @@ from stall_analyzer.files import wire
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import OpCost, StatValue
 
-FIELD_HEADER_BYTES = 20  # the longest key and number
+FIELD_HEADER_BYTES = 20  # room for the longest key and number
 SMALL_ENTRY = 4096  # bytes of a metadata entry that are worth reading at once
-ANYTHING = 1 << 64  # nothing says how long the file was meant to be
+ANYTHING = 1 << 64  # nothing says how long the file should be
 DEVICE_PLANE = "/device:"
-MAIN_MEMORY = 1  # of the memories in an op's breakdown of its traffic: the device's own, HBM
+MAIN_MEMORY = 1  # in an op's breakdown of memory traffic: the device's own memory, HBM
 
 try:
     from stall_analyzer.decode._xplane import read_names
@@ -75,8 +76,9 @@ class ByteWindow:
         return wire.double(self.bytes(begin, begin + 8), 0)
 
     def fields(self, begin: int, end: int, *, cut: bool = False) -> Iterator[wire.Field]:
-        """As wire.fields, with positions in the file. With `cut` the message goes on after `end`:
-        its last field may reach beyond, and FileCut is raised where not even its key is left."""
+        """Like wire.fields, with positions in the file. With `cut`, the message continues after
+        `end`: its last field may reach beyond it, and FileCut is raised if not even its key is
+        there."""
         position = begin
         while position < end:
             wanted = min(FIELD_HEADER_BYTES, end - position)
@@ -110,7 +112,7 @@ def _field_header(data: bytes, at: int, end: int) -> tuple[int, int, int, int, i
 
 @dataclass(frozen=True)
 class LineRange:
-    """Where a line lies in the file."""
+    """Where a line is in the file."""
 
     begin: int
     end: int
@@ -118,7 +120,7 @@ class LineRange:
     name: str
     timestamp_ns: int
     has_events: bool
-    promised_end: int  # beyond `end` where the file is cut inside the line
+    promised_end: int  # beyond `end` if the file is cut off inside the line
 
 
 @dataclass
@@ -158,8 +160,9 @@ class _Scanner:
         self.is_native = HAS_NATIVE and os.environ.get("STALL_PURE_PYTHON") != "1"
 
     def parts(self, begin: int, promised_end: int) -> Iterator[tuple[int, int, int]]:
-        """(number, begin, end) of the length-delimited fields of a message. Where it stops
-        making sense, that is noted and they end; the last one may reach beyond the file."""
+        """(number, begin, end) of the length-delimited fields of a message. If the bytes stop
+        making sense, that is recorded and the fields end; the last one may reach beyond the
+        file."""
         end, cut = min(promised_end, self.size), promised_end > self.size
         try:
             for number, wire_type, start, stop in self.window.fields(begin, end, cut=cut):
@@ -189,7 +192,7 @@ class _Scanner:
             if number == 3:
                 plane.lines.append(self.line(start, stop))
             elif stop > self.size:
-                pass  # names and stats are of use only when whole
+                pass  # names and stats are useful only if complete
             elif number == 2:
                 plane.name = self.window.text(start, stop)
             elif number in {4, 5}:
@@ -199,7 +202,7 @@ class _Scanner:
                     kinds.append((start, stop))
             elif number == 6:
                 stats.append((start, stop))
-        # The names of stats may come after them.
+        # The names of stats may come after the stats.
         plane.stats.update(self.stat(plane, start, stop) for start, stop in stats)
         if plane.name.startswith(DEVICE_PLANE) and "bytes_accessed" in plane.stat_names.values():
             for start, stop in kinds:
@@ -209,7 +212,7 @@ class _Scanner:
     def plane_parts(
         self, plane: ScannedPlane, kinds: list[tuple[int, int]], begin: int, end: int
     ) -> Iterator[tuple[int, int, int]]:
-        """As `parts`, without the names that can be taken many at once."""
+        """Like `parts`, without the names, which can be read many at a time."""
         while True:
             begin = self.take_names(plane, kinds, begin, min(end, self.size))
             part = next(self.parts(begin, end), None)
@@ -221,7 +224,8 @@ class _Scanner:
     def take_names(
         self, plane: ScannedPlane, kinds: list[tuple[int, int]], begin: int, end: int
     ) -> int:
-        """Entries of the two metadata maps, as far as in memory. Returns where they end."""
+        """Reads entries of the two metadata maps, as far as they are in memory. Returns where they
+        end."""
         if not self.is_native or begin >= end:
             return begin
         at = self.window.find(begin, 1)
@@ -235,7 +239,7 @@ class _Scanner:
         return after
 
     def line(self, begin: int, end: int) -> LineRange:
-        """The header of a line: what stands before its first event."""
+        """The header of a line: what comes before its first event."""
         line_id = timestamp_ns = 0
         name = ""
         has_events = False
@@ -258,7 +262,7 @@ class _Scanner:
 
     def map_entry(self, begin: int, end: int) -> tuple[int, str]:
         """Key and name of an entry of the two metadata maps."""
-        if end - begin > SMALL_ENTRY:  # it may carry a whole compiled program
+        if end - begin > SMALL_ENTRY:  # it may contain a whole compiled program
             return self.entry(self.window.fields, self.window.text, begin, end)
         data = self.window.bytes(begin, end)
         return self.entry(partial(wire.fields, data), partial(wire.text, data), 0, len(data))
@@ -286,7 +290,8 @@ class _Scanner:
         return key, name or display_name
 
     def read_cost(self, plane: ScannedPlane, begin: int, end: int) -> None:
-        """What the compiler knows of an op stands once, with its name, not with its events."""
+        """What the compiler knows about an op is stored once, with its name, not with its
+        events."""
         name = ""
         stats: dict[str, StatValue] = {}
         try:

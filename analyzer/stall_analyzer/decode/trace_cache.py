@@ -1,8 +1,8 @@
-"""Traces in a cache: those asked for last stay in memory, the others are read again when needed.
+"""A cache of traces: those used last stay in memory, the others are read again when needed.
 
-A trace is asked for three times: to find its place, to divide its time, and where its host stands
-for the run or is looked at in the tab. The traces of a large cluster do not fit in memory at
-once, and reading a file again is quicker than swapping.
+A trace is needed three times: to find its place, to divide its time, and if its host represents the
+run or is looked at in the tab. The traces of a large cluster do not fit in memory at once, and
+reading a file again is faster than swapping.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ class TraceCache:
         self._kept: OrderedDict[str, tuple[HostFile, Trace]] = OrderedDict()
 
     def put(self, file: HostFile, trace: Trace) -> CachedTrace:
-        """What stands for the trace from now on."""
+        """Returns what represents the trace from now on."""
         self._make_room(file.size)
         self._kept[file.path] = file, trace
         return CachedTrace(file, self)
 
     def take(self, file: HostFile) -> Trace:
-        """Raises UnreadableFile where it must be read again and cannot."""
+        """Raises UnreadableFile if it must be read again and cannot."""
         if file.path not in self._kept:
             self._make_room(file.size)
             self._kept[file.path] = file, self._read(file)
@@ -47,7 +47,7 @@ class TraceCache:
 
 @dataclass(frozen=True, eq=False)
 class CachedTrace:
-    """Stands for a trace wherever it is not looked into."""
+    """Represents a trace until its content is needed."""
 
     file: HostFile
     cache: TraceCache

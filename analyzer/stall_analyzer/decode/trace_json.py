@@ -43,18 +43,18 @@ from stall_analyzer.model.runs import HostFile
 from stall_analyzer.model.trace import Plane, Trace
 from stall_analyzer.model.units import PS_PER_US
 
-CHUNK = 1 << 16  # packed; about ten times as much text
+CHUNK = 1 << 16  # compressed bytes; about ten times as much text
 ITEM_LIMIT = 8 << 20
 GZIP_MAGIC = b"\x1f\x8b"
 _COLUMN = {name: i for i, name in enumerate(STAT_NAMES)}
 _BEGINNING = re.compile(r'"traceEvents"\s*:\s*\[')
 _SEPARATOR = re.compile(r"[\s,]*")
 _INTEGER = re.compile(r"[+-]?[0-9]{1,20}")
-HEADER_LIMIT = 1 << 16  # characters before the first event that are looked at
+HEADER_LIMIT = 1 << 16  # characters before the first event that are read
 FIRST_EVENTS = 100  # enough to tell whose they are
-MOST_EVENTS = 1_000_000  # as many as TensorFlow wrote at most; each takes some hundred bytes here
-MOST_TEXT = 256 << 20  # characters of names and values that are kept of them
-UNPACKED = 1 << 20  # bytes at once: packed, a gigabyte of spaces is a megabyte
+MOST_EVENTS = 1_000_000  # the most that TensorFlow wrote; each takes a few hundred bytes here
+MOST_TEXT = 256 << 20  # characters of their names and values that are kept
+UNPACKED = 1 << 20  # bytes at once: a gigabyte of spaces is a megabyte when compressed
 
 
 def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: None) -> Trace:
@@ -105,7 +105,7 @@ class _Source:
         self._progress = progress
         self.size = 0
         self.began = False
-        self.header = ""  # what stands before the first of them
+        self.header = ""  # what comes before the first one
         self.cut = False
 
     def events(self) -> Iterator[object]:
@@ -117,7 +117,7 @@ class _Source:
             if not self.began:
                 beginning = _BEGINNING.search(text)
                 if not beginning and len(text) > ITEM_LIMIT:
-                    return  # nothing of a trace stands before its events for that long
+                    return  # no trace has that much before its events
                 if not beginning:
                     continue
                 self.began = True
@@ -131,17 +131,17 @@ class _Source:
                 try:
                     item, at = decoder.raw_decode(text, at)
                 except ValueError:
-                    break  # it goes on in the next chunk
+                    break  # it continues in the next chunk
                 except RecursionError:  # nested deeper than anything that a profiler writes
                     self.cut = True
                     return
                 yield item
             if len(text) - at > ITEM_LIMIT:
-                break  # no event is that long: what follows is damage
+                break  # no event is that long, so the rest is damaged
         self.cut = True
 
     def _texts(self) -> Iterator[str]:
-        """The file unpacked, up to where it is cut."""
+        """The decompressed file, up to where it is cut off."""
         packed = self._file.read(len(GZIP_MAGIC))
         unpack = zlib.decompressobj(wbits=31) if packed == GZIP_MAGIC else None
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
@@ -216,7 +216,7 @@ class _Document:
         args = item.get("args")
         if not isinstance(args, dict):
             args = {}
-        # Where the shown name is an abbreviation, the whole one is an argument.
+        # If the shown name is abbreviated, the full one is an argument.
         name = _short(args.get("long_name", item["name"]))
         if args.get("step_name") == name:  # the root of a step is shown with the step's number
             name = name.removesuffix(f" {args.get('group_id')}")
@@ -227,7 +227,7 @@ class _Document:
         self._line(item).events.append((start_ps, duration_ps, sys.intern(name), stats))
 
     def assemble(self, assembler: Assembler) -> None:
-        """Times count from the earliest event: the format knows no absolute clock."""
+        """Times count from the earliest event: the format has no absolute clock."""
         self._leave_out_far_ones()
         base_ps = min((event[0] for line in self._lines() for event in line.events), default=0)
         for process in self.processes.values():
@@ -237,7 +237,7 @@ class _Document:
         return (line for process in self.processes.values() for line in process.lines.values())
 
     def _leave_out_far_ones(self) -> None:
-        """A profile takes minutes: a time that is days from the others' is damage."""
+        """A profile takes minutes: a time that is days away from the others is damage."""
         starts = sorted(event[0] for line in self._lines() for event in line.events)
         near_ps = TIME_LIMIT_PS // 4
         if not starts or starts[-1] - starts[0] < near_ps:
@@ -290,7 +290,7 @@ def _ps(microseconds: object) -> int:
 
 
 def _text(value: object) -> str:
-    """JSON may hold halves of characters, which no file could be written with."""
+    """JSON may contain half characters, with which no file could be written."""
     return str(value).encode("utf-8", "replace").decode()
 
 
@@ -299,7 +299,7 @@ def _short(value: object) -> str:
 
 
 def _plain(value: object) -> object:
-    """A number or a text: lists and objects would take many times their room in the file."""
+    """A number or a text: lists and objects would take many times their size in the file."""
     return value if isinstance(value, int | float) else _short(value)
 
 

@@ -1,9 +1,9 @@
 """What TensorFlow's event names mean, in one place.
 
 The decoder asks `keep_from_ps` and `fold_bits` once per distinct name, so a trace of fifty million
-events costs a few thousand questions. An event at least `keep_from_ps` long gets a row of its own;
-a shorter one is folded into the event around it, leaving its bits there and its time in the name's
-totals; DROP means that it never existed. Events of one kind that follow each other without a pause
+events costs a few thousand questions. An event of at least `keep_from_ps` gets its own row; a
+shorter one is folded into the event around it, leaving its bits there and its time in the name's
+totals; DROP means that it is ignored. Events of one kind that follow each other without a pause
 share a row if `join_gap_ps` allows it.
 """
 
@@ -17,18 +17,18 @@ KEEP = 0
 FOLD = (1 << 62) - 1  # longer than any event can be
 DROP = -1
 
-# Rows for events shorter than these would only cost memory: what they say is in the fold bits.
+# Rows for events shorter than these would only cost memory: the fold bits say enough.
 OP_KEEP_FROM_PS = PS_PER_MS  # an allocator wait shorter than 1 ms is not one (allocator_waits.py)
 PIPELINE_KEEP_FROM_PS = 50 * PS_PER_US
-OTHER_KEEP_FROM_PS = 200 * PS_PER_US  # names we have no rule for, HLO ops among them
+OTHER_KEEP_FROM_PS = 200 * PS_PER_US  # names without a rule, including HLO ops
 PYTHON_KEEP_FROM_PS = PS_PER_MS  # `$file.py:12 function` of the Python tracer
 DELETE_KEEP_FROM_PS = PS_PER_MS  # deleting a handle takes this long only when an iterator ends
 
-# Decoded, each event with a row of its own, a trace takes about as much memory as its file.
+# Decoded with a row for each event, a trace takes about as much memory as its file.
 SHOWN_IN_FULL_BYTES = 128 << 20
-LARGE_SHOWN_FROM_PS = 5 * PS_PER_US  # of a file as large; half of its events are shorter
+LARGE_SHOWN_FROM_PS = 5 * PS_PER_US  # for such large files; half of their events are shorter
 
-# An executor writes an event for each handful of ops, a microsecond apart, 96 of 100 within this.
+# An executor writes an event for each handful of ops, a microsecond apart: 96 of 100 within this.
 EXECUTOR_JOIN_GAP_PS = 5 * PS_PER_US
 
 # Bits that a folded op leaves on the executor run around it.
@@ -52,8 +52,8 @@ INPUT_OPS = frozenset(
     {"IteratorGetNext", "IteratorGetNextSync", "IteratorGetNextAsOptional",
      "MultiDeviceIteratorGetNextFromShard", "OneShotIterator"}
 )  # fmt: skip
-# The functions that Keras calls for each batch, by the names that they had in its versions. Some
-# train and test under one name. train_on_batch and test_on_batch call the inner function.
+# The functions that Keras calls for each batch, by their names in various versions. Some train and
+# test under the same name. train_on_batch and test_on_batch call the inner function.
 TRAIN_STEPS = frozenset({"multi_step_on_iterator", "one_step_on_iterator", "train_function"})
 ON_BATCH_STEP = "one_step_on_data"
 TEST_STEPS = TRAIN_STEPS | {"test_function", ON_BATCH_STEP}
@@ -72,7 +72,8 @@ STRUCTURE = frozenset(
      "IteratorGetNextAsOptionalOp::DoCompute", "MultiDeviceIteratorGetNextFromShard",
      "MemoryAllocation", "MemoryDeallocation", "CpuExecutable::ExecuteAsyncOnStream"}
 )  # fmt: skip
-# Events that say nothing about the state of training: they inherit the meaning of what is around.
+# Events that say nothing about the state of training: they inherit the meaning of what encloses
+# them.
 FILLER = frozenset(
     {"convert_to_tensor", "tf.constant", "TFE_Py_FastPathExecute_C", "TFE_Py_ExecuteCancelable",
      "EagerCopyToDevice", "ValidateInputTypeAndPlacement", "ExecutorPropagateOutputs",
@@ -87,11 +88,11 @@ PIPELINE_PREFIXES = (
     "InstantiatedCapturedFunction::", "MemoryCacheImpl", "ExecutorDoneCallback",
 )  # fmt: skip
 
-# How the path of a stage begins that no stage of the user's lies around.
+# How the path of a stage begins that is not inside another stage of the user's.
 PASSING_ON = frozenset({"Iterator", "Root", "Prefetch", "Model", "Options",
                         "MaxIntraOpParallelism", "PrivateThreadPool"})  # fmt: skip
 
-# Stats worth a column. Everything else is stepped over.
+# Stats worth a column. Everything else is skipped.
 KEPT_STATS = frozenset(
     {"id", "step_id", "parent_id", "step_num", "epoch_num", "group_id", "_r",
      "_p", "_c", "tf_function_call", "tracing_count", "eager_op", "is_func",
@@ -104,7 +105,7 @@ KEPT_STATS = frozenset(
      "run_id", "index_on_host"}
 )  # fmt: skip
 
-# Lines that `--annotate` adds to a copy of a trace: our own words, not what the profiler saw.
+# Lines that `--annotate` adds to a copy of a trace: ours, not what the profiler saw.
 ANNOTATIONS = "Stall: "
 
 # Lines that the profiler derived from other lines of the same device plane.
@@ -114,10 +115,10 @@ DERIVED_DEVICE_LINES = frozenset(
 )  # fmt: skip
 
 
-# Threads by the beginning or a part of their names: those of input, and those that share one op.
+# Threads by the beginning or a part of their names: input threads, and those that share one op.
 PIPELINE_THREADS = "tf_data_"
 INTRA_OP_THREADS = "_Eigen"
-MOST_NAMES = 10_000  # whose kinds are remembered: each is asked for many times
+MOST_NAMES = 10_000  # whose kinds are remembered, since each is looked up many times
 
 
 @lru_cache(MOST_NAMES)
@@ -134,7 +135,7 @@ def drop_line(plane_name: str, line_name: str) -> bool:
 
 
 def keep_from_ps(plane_name: str, name: str) -> int:
-    """How long an event of this name must be to get a row of its own: KEEP, FOLD, DROP or ps."""
+    """How long an event with this name must be to get its own row: KEEP, FOLD, DROP or ps."""
     if plane_name.startswith("/device:"):
         return KEEP
     if name.startswith("ThreadpoolListener::"):
@@ -157,20 +158,22 @@ def keep_from_ps(plane_name: str, name: str) -> int:
 
 
 def _is_outermost_stage(name: str) -> bool:
-    """Stages that see whole batches, however quick: their parameters say what makes a batch."""
+    """Stages that handle whole batches, however fast: their parameters say what a batch is made
+    of."""
     *around, _ = name.split("::")
     return len(around) > 1 and set(around) <= PASSING_ON
 
 
 def shortest_shown_ps(file_bytes: int) -> int:
-    """How long an event must be to be shown to a reader: of a file that fits in memory, all are;
-    of a larger one those that a screen might show, so that it fits too."""
+    """How long an event must be to be shown to a reader: if the file fits in memory, all are shown;
+    if it is larger, only those that a screen might show, so that it fits, too."""
     times_too_large = file_bytes // SHOWN_IN_FULL_BYTES
     return times_too_large * LARGE_SHOWN_FROM_PS
 
 
 def join_gap_ps(name: str) -> int:
-    """Pauses up to this long do not separate events of this name and of one `id`; 0: all do."""
+    """Pauses up to this long do not separate events with this name and the same `id`; 0 if all
+    do."""
     return EXECUTOR_JOIN_GAP_PS if name == "ExecutorState::Process" else 0
 
 

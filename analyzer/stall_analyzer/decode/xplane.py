@@ -80,7 +80,7 @@ def read(
 
 
 def time_zero_ns(scanned: ScannedFile) -> int:
-    """What a line's timestamp must be for its events to count from the trace's time zero."""
+    """The timestamp of a line whose events count from the trace's time zero."""
     return _clock(scanned)[0]
 
 
@@ -94,7 +94,7 @@ def _clock(scanned: ScannedFile) -> tuple[int, Clock]:
         stop = plane.stats.get("profile_stop_time")
         if plane.name == ENVIRONMENT_PLANE and isinstance(start, int):
             clock = Clock(start, stop if isinstance(stop, int) else None)
-            # Lines count from the start of profiling, unless they bear unix times themselves.
+            # Lines count from the start of profiling, unless they have unix times themselves.
             return (start if unix else 0), clock
     if unix:
         return min(unix), Clock(min(unix))
@@ -118,8 +118,8 @@ def _line_name(fd: int, line: LineRange, found: LineResult) -> str:
 
 
 def _ends_there(fd: int, line: LineRange, position: int) -> bool:
-    """Whether the line stops at `position` because the file is cut inside the next field, and not
-    because its bytes make no sense."""
+    """Whether the line stops at `position` because the file is cut off inside the next field, and
+    not because its bytes make no sense."""
     if line.promised_end == line.end:
         return False
     try:
@@ -137,7 +137,7 @@ class _Damage:
     """What went wrong, and whether enough went right."""
 
     cut: bool
-    places: int  # where the bytes stopped making sense
+    places: int  # in which the bytes stopped making sense
     good: int = 0
     bad: int = 0
     line_bytes: int = 0
@@ -159,8 +159,8 @@ class _Damage:
 
     @property
     def hopeless(self) -> bool:
-        """Bytes that are no trace decode to a few events by luck: a damaged file is believed only
-        when most of its events make sense and more than a tenth of its bytes could be read."""
+        """Bytes that are not a trace may decode to a few events by luck: a damaged file is trusted
+        only if most of its events make sense and more than a tenth of its bytes could be read."""
         faults = self.bad + self.places
         return faults > 0 and (self.good <= faults or self.lost_bytes > 0.9 * self.line_bytes)
 

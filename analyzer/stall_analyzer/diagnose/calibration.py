@@ -26,7 +26,7 @@ class Calibration:
     measured: int  # gains behind it
 
 
-# Per finding; where too few gains of it were measured, per family; else of all findings.
+# Per finding; if too few of its gains were measured, per family; else for all findings.
 TABLE: Mapping[str, Calibration] = {
     "ST": Calibration(1.0, 1.06, 101),
     "ST0": Calibration(1.0, 1.13, 38),
@@ -49,10 +49,10 @@ def calibration_of(id: str) -> Calibration:
 
 
 def calibrated(finding: Finding, signals: Signals) -> Finding:
-    """With the measured range, as far as the buckets that it blames have room for it."""
+    """The finding with the measured range, as far as the buckets that it blames have room."""
     own, gain = calibration_of(finding.id), finding.gain
     high = min(round(gain.high_ps * own.high), room_ps(finding, signals))
-    # What is saved beyond the cost is other work, that then runs faster.
+    # What is saved beyond the cost is other work, which then runs faster.
     in_own_bucket = min(high, signals.likely_ledger.buckets_ps[finding.bucket])
     return replace(
         finding,

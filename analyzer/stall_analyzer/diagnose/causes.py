@@ -23,28 +23,28 @@ LINTS = ("ST323", "ST324", "ST325", "ST326", "ST328")
 EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
     # The loss stays at a guess, or does not move: each of these says why.
     "ST305": ("ST307", "ST310", "ST312", "ST327", *MEASURED, *LINTS),
-    # Units are dead: by a rate that is too high, but not where the input is empty, batches of one
+    # Units are dead: because the rate is too high, but not if the input is empty, batches of one
     # are normalized, biases start below zero, or the last layer lets nothing through. Saturated
-    # units are no dead ones.
+    # units are not dead ones.
     "ST312": ("ST303", "ST307", "ST317", "ST320", "ST323", "ST325", "ST327", "ST328"),
-    # Gradients vanish: behind saturated units or bad initial weights, or there is nothing to learn.
+    # Gradients vanish: because of saturated units or bad initial weights, or with nothing to learn.
     "ST310": ("ST317", "ST323", "ST327"),
-    # The first loss is high: not by its inputs, but by its weights or by a sum.
+    # The first loss is high: not because of its inputs, but because of its weights or a sum.
     "ST309": ("ST323", "ST328"),
-    # The rate looks too high, or the loss explodes: a sum over the batch makes every step longer.
-    # No rate is too high where a clip leaves nothing of it.
+    # The rate looks too high, or the loss explodes: a sum over the batch makes every update larger.
+    # No rate is too high if clipping leaves almost nothing of the update.
     "ST303": ("ST324", "ST328"),
     "ST302": ("ST328",),
-    # The rate looks too low: what is left of the gradients is.
+    # The rate looks too low, but it is what is left of the gradients that is too low.
     "ST304": ("ST324",),
-    # The loss swings: with the order of the examples.
+    # The loss swings: it follows the order of the examples.
     "ST306": ("ST319", "ST328"),
-    # What the model looks like matters little where the data or the rate are at fault.
+    # What the model looks like matters little if the data or the rate is at fault.
     "ST307": ("ST304", "ST316"),
     **{lint: ("ST304", *MEASURED) for lint in LINTS if lint != "ST324"},
     "ST324": MEASURED,
     "ST327": ("ST323",),
-    # One answer to all inputs: whatever else is found says why, or says it better.
+    # One answer to all inputs: any other finding says why, or says it better.
     "ST330": (
         *("ST302", "ST303", "ST304", "ST305", "ST307", "ST310", "ST312", "ST327"),
         *MEASURED,
@@ -55,13 +55,13 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 NO_PROGRESS = "ST305"
 ONE_BATCH = (
     " A one-minute test decides: train on a single batch of 32 examples, before and after {what}. "
-    "Whatever makes its loss go to 0 was the reason; if it goes there either way, look at the "
-    "labels."
+    "A change that makes its loss go to 0 removed the reason; if the loss goes to 0 either way, "
+    "look at the labels."
 )
 
 
 def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Those that no more severe one explains, by id; in doubt, with what would decide."""
+    """Findings that no other explains, by id; in doubt, with the test that would decide."""
     kept = {id: finding for id, finding in found.items() if not _explained(id, found)}
     if NO_PROGRESS not in found or NO_PROGRESS in kept:
         return kept
@@ -69,7 +69,7 @@ def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
     if not causes or (len(causes) == 1 and causes[0] not in LINTS):
         return kept
     first, *others = causes
-    rest = "".join(f" {kept[id].title}: that would have the same effect." for id in others)
+    rest = "".join(f" This would have the same effect: {kept[id].title}." for id in others)
     what = "each change" if others else "the change"
     cause, decides = kept[first], ONE_BATCH.format(what=what)
     change = replace(cause.change, text=f"{cause.change.text}{decides}")

@@ -10,7 +10,7 @@ CONFIDENCE = 0.85  # the console log is next to the run; that it belongs to the 
 
 
 def dead_by_console(signals: Signals) -> Verdict | None:
-    """None where the training was seen to finish an epoch, or where a capture knows more."""
+    """None if training was seen to finish an epoch, or if a capture knows more."""
     end = signals.console.end
     if end is None or signals.capture is not None or _finished_an_epoch(signals):
         return None
@@ -27,5 +27,5 @@ def _how_far(signals: Signals, end: ConsoleEnd) -> str:
         return f"at {end.progress.words}"
     batches = signals.progress.batches if signals.progress is not None else 0
     if batches:
-        return f"after {batches:,} logged batches"
+        return f"after {batches:,} logged batch{'' if batches == 1 else 'es'}"
     return "no epoch was finished" if signals.events is not None else "according to its console"

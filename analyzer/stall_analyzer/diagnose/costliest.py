@@ -1,4 +1,4 @@
-"""The thing that costs most and can be changed, where no bucket to act on covers it.
+"""The thing that costs the most and can be changed, if no bucket to act on covers it.
 
 Most of what can be changed belongs to a bucket: waiting to input, tracing to compile. But
 validation takes time from every bucket, and the optimizer's updates are computation like the
@@ -29,7 +29,8 @@ def costliest_change(
 ) -> Finding | None:
     """The finding that is worth more than any bucket to act on, and surely worth something.
 
-    `costs_ps`: of the buckets to act on. `enough_ps`: what a change must save, by its middle.
+    `costs_ps`: what the buckets to act on cost. `enough_ps`: what a change must save, at the middle
+    of its range.
     """
     candidates = [
         finding
@@ -44,13 +45,13 @@ def costliest_change(
         return None
     inside = {bucket: _inside_ps(signals, costliest, bucket) for bucket in costs_ps}
     if max(inside.values()) > costliest.lost_ps / 2:
-        return None  # a validation that waits for its input: that bucket says more
+        return None  # such as a validation that waits for its input: the bucket says more
     most = max(ps - inside[bucket] for bucket, ps in costs_ps.items())
     return costliest if costliest.lost_ps > most else None
 
 
 def _bucket_is_silent(signals: Signals, finding: Finding) -> bool:
-    """Whether its bucket does not cover it: it is sure to save more than the bucket contains."""
+    """Whether its bucket does not cover it, because it surely saves more than the bucket holds."""
     return finding.bucket == COMPUTING or finding.gain.low_ps > signals.buckets_ps[finding.bucket]
 
 

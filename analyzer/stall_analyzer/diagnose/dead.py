@@ -13,13 +13,13 @@ from stall_analyzer.signals.ending.process_end import KILLED
 from stall_analyzer.signals.ending.stall import SLOW, after_steps
 from stall_analyzer.signals.signals import Signals
 
-# A run that was ended from outside had been slow if one of these took more than half of its time.
+# A run that was ended from outside was slow if one of these took more than half of its time.
 SLOWING: tuple[Bucket, ...] = ("input", "host", "memory", "communication")
 MOST_OF_IT = 0.5
 
 
 def is_dead(signals: Signals) -> bool:
-    """It ended too early and before the first epoch was over; or with an error."""
+    """Whether it ended too early and before the first epoch was over, or with an error."""
     ending, progress = signals.ending, signals.progress
     if ending is None or not ending.is_early:
         return False
@@ -28,7 +28,7 @@ def is_dead(signals: Signals) -> bool:
 
 
 def ended_in_a_wait(signals: Signals) -> bool:
-    """Whoever stopped it because it was stuck is not asking about its first epoch."""
+    """A user who stopped it because it was stuck is not asking about its first epoch."""
     return signals.stall is not None and signals.stall.is_long
 
 
@@ -41,7 +41,7 @@ def dead(signals: Signals) -> Verdict:
         place = f" at {ending.place.place}" if ending.place is not None else ""
         what = f"{ending.error}{place}"
     elif ending.reason == KILLED:
-        what = "its memory was used up" if ending.out_of_memory else "the process was killed"
+        what = "it ran out of memory" if ending.out_of_memory else "the process was killed"
     else:
         what = f"the process was told to end ({ending.reason.upper()})"
     slow = f" {stall.sentence}." if stall is not None else ""
@@ -68,7 +68,7 @@ def dead(signals: Signals) -> Verdict:
 
 
 def _is_compiled(signals: Signals) -> bool:
-    """The call of a step that takes long may compile it, which only clocks and traces show."""
+    """A long call of a step may compile it, which only clocks and traces show."""
     return signals.share(_spent_on(signals, "compile")) > MOST_OF_IT
 
 
@@ -79,7 +79,7 @@ def _what_slowed_it(signals: Signals) -> Bucket | None:
 
 
 def _costliest_line(signals: Signals, bucket: Bucket) -> str:
-    """Of the user's own; empty where none was seen."""
+    """The costliest line of the user's own code; empty if none was seen."""
     line = next((line for line in signals.code_lines if line.bucket == bucket), None)
     if line is None:
         return ""

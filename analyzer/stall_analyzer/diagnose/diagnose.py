@@ -1,7 +1,7 @@
 """Run the detectors over a run's signals, and judge.
 
-Nothing that one detector does can hide what the others find. Of several hosts, the one that all the
-others wait for represents the run: fixing another would save nothing.
+Nothing that one detector does can hide what the others find. If there are several hosts, the one
+that all the others wait for represents the run: fixing another would save nothing.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from stall_analyzer.signals.sampled import over_the_epoch, profiled_alone
 from stall_analyzer.signals.signals import Signals
 
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
-# A straggler of which much less was profiled cannot represent the run.
+# A straggler that was profiled much less than the others cannot represent the run.
 SEEN_SHARE = 0.5
-OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much as a host
+OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as much time as a host
 
 
 def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Report:
@@ -94,8 +94,8 @@ def _slower_later(signals: Signals) -> Note:
 
 
 def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
-    """With the host that stands for the run: the straggler or, where there is none, the one that
-    was seen best."""
+    """With the host that represents the run: the straggler or, if there is none, the one that was
+    recorded best."""
     best_seen = max(hosts, key=lambda host: (host.training_thread is not None, host.covered_ps))
     signals = Signals(timeline, hosts, best_seen)
     if not signals.stragglers:
@@ -105,11 +105,11 @@ def signals_of(timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Signals:
 
 
 def findings_of(signals: Signals, notes: list[Note]) -> list[Finding]:
-    """What the detectors find, ordered by id. A sampled epoch is judged by its samples, too."""
+    """What the detectors find, ordered by id. A sampled epoch is also judged by its samples."""
     found = _found(signals, notes)
     if signals.profiled_part is not None:
         scaled = _in_all_steps(signals, signals.profiled_part, notes)
-        # What clocks timed in all steps needs no scaling.
+        # What clocks measured in all steps needs no scaling.
         found |= {id: f for id, f in scaled.items() if id not in found or not found[id].by_clocks}
     if signals.estimate is None:
         found = {id: _within_what_it_blames(f, signals) for id, f in found.items()}
@@ -125,8 +125,8 @@ def _within_what_it_blames(finding: Finding, signals: Signals) -> Finding:
 
 
 def _before_it_stood_still(finding: Finding, signals: Signals) -> Finding | None:
-    """What comes with the steps costs nothing once there are none: a training that never continues
-    is not made to by a faster one."""
+    """What comes with the steps costs nothing once there are none: faster steps do not make a run
+    continue that never will."""
     stopped = stopped_ps(signals)
     if stopped is None or finding.fatal:
         return finding
@@ -157,7 +157,7 @@ def _found(signals: Signals, notes: list[Note]) -> dict[str, Finding]:
 
 
 def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> dict[str, Finding]:
-    """What costs time in the steps that were profiled, and so in all the others."""
+    """Findings that cost time in the profiled steps, and so in all the others."""
     found = _found(profiled_alone(signals, estimate), notes)
     scaled = {
         id: _judged_anew(over_the_epoch(finding, signals, estimate), signals)
@@ -168,7 +168,7 @@ def _in_all_steps(signals: Signals, estimate: Estimate, notes: list[Note]) -> di
 
 
 def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -> list[Finding]:
-    """What another straggler does wrong, where that is something else. The ledger that is shown is
+    """What another straggler does wrong, if that is something else. The ledger that is shown is
     another host's, so the title says whose time it is."""
     known = {finding.id for finding in found}
     return [
@@ -181,9 +181,8 @@ def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -
 
 
 def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bool:
-    """Whether it costs time in every step, so that a sample of them tells of all.
-
-    Numerics are judged by what was logged, of all steps; several hosts by all their traces.
+    """Whether it costs time in every step, so that a sample of steps speaks for all. Numerics are
+    judged by what was logged for all steps; several hosts by all their traces.
     """
     if finding.bucket == "numerics" or (finding.bucket == "communication" and len(hosts) > 1):
         return False
@@ -191,7 +190,7 @@ def _comes_with_the_steps(finding: Finding, hosts: tuple[HostLedger, ...]) -> bo
 
 
 def _judged_anew(finding: Finding, signals: Signals) -> Finding | None:
-    """As severe as its share of the whole epoch makes it."""
+    """With the severity that its share of the whole epoch gives it."""
     severity = severity_of(signals.share(finding.lost_ps))
     if severity is None:
         return None
@@ -209,15 +208,15 @@ def _checked(detector: Detector, signals: Signals, notes: list[Note]) -> Finding
 
 
 def _of_later_epochs_if_often(finding: Finding) -> Finding:
-    """What was seen once or twice may never come again."""
+    """Without later gains if it was seen only once or twice: it may never happen again."""
     if finding.once_an_epoch or not finding.evidence or len(finding.evidence) >= OFTEN:
         return finding
     return replace(finding, later_gain=Gain())
 
 
 def _shown(signals: Signals) -> HostLedger:
-    """Only for who reads it: what a change of the steps would save is not in the time stood still.
-    Where there is an estimate, that is shown."""
+    """The ledger for readers: what faster steps would save is not in the time it stood still. If
+    there is an estimate, that is shown."""
     host, begun_ns = signals.host, signals.timeline.window.start_unix_ns
     stall = signals.stall if signals.estimate is None else None
     return replace(host, ledger=with_time_stood_still(host.ledger, stall, begun_ns))

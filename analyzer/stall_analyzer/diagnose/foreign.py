@@ -15,21 +15,21 @@ from stall_analyzer.signals.signals import Signals
 
 NAMES: dict[Framework, str] = {"jax": "JAX", "pytorch_xla": "PyTorch/XLA"}
 OF_CAPTURES: dict[Framework, str] = {"jax": "JAX", "pytorch": "PyTorch"}
-# Findings about the logged loss alone. All others know how TensorFlow or Keras work.
+# Findings that rely only on the logged loss. All others assume TensorFlow or Keras.
 ABOUT_THE_LOSS = frozenset({"ST301", "ST302", "ST305", "ST306"})
 ABOUT_THE_END = frozenset({"ST510", "ST511"})  # what hangs or dies
-# What most of the time went to is worth naming even where nothing marks training.
+# What most of the time went to is worth naming even if nothing marks training.
 MOST = 0.5
-# What devices and the compiler show of any program of XLA's.
+# What devices and the compiler show for any XLA program.
 SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile", "memory", "communication")
 DEVICE_CAUSES = (
     "compute.device", "communication.collective", "memory.transfer", "input.host_to_device_copy"
 )  # fmt: skip
-READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis read this one"
+READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis can read this one"
 
 
 def without_our_frameworks(findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Only what holds for any framework, and without the code, which is TensorFlow's."""
+    """Only what holds for any framework, without the code, which is for TensorFlow."""
     return {
         id: replace(finding, change=Change(finding.change.text))
         for id, finding in findings.items()
@@ -54,7 +54,7 @@ def judged_as_foreign(signals: Signals) -> Verdict | None:
 
 
 def _of_a_capture(signals: Signals) -> str:
-    """Steps that it cannot look into: only their times are known."""
+    """A capture that cannot look into the steps: only their times are known."""
     timeline = signals.timeline
     name = OF_CAPTURES.get(timeline.framework, "another framework")
     took = ""
@@ -115,7 +115,7 @@ def _of_an_xla_program(signals: Signals) -> Verdict:
 
 
 def _done(signals: Signals) -> str:
-    """By devices, the compiler and the profiler; empty where nothing was seen."""
+    """What devices, the compiler and the profiler did; empty if nothing was seen."""
     buckets, window, said = signals.buckets_ps, signals.window_ps, []
     if signals.devices.at_work:
         count = len(signals.devices.at_work)
@@ -133,19 +133,20 @@ def _done(signals: Signals) -> str:
 
 
 def _of_scalars(events: EventLog) -> str:
-    """Of event files that TensorFlow did not write, when nothing else is known about the run."""
+    """About event files that TensorFlow did not write, when nothing else is known of the run."""
     scalars = sum(map(len, events.train.values()))
     if not scalars:
-        return "Event files that TensorFlow did not write, without a single scalar."
+        return "The event files were not written by TensorFlow, and contain no scalars."
     tags = f"{len(events.train):,} tags" if len(events.train) > 1 else "one tag"
-    longest = max(events.train.values(), key=len)  # other files in the folder may be of other runs
+    # Other files in the folder may belong to other runs.
+    longest = max(events.train.values(), key=len)
     lasted_ps = int(longest.wall_ns.max() - longest.wall_ns.min()) * PS_PER_NS
     lasted = f" over {seconds(lasted_ps)}" if lasted_ps else ""
     reached = f", up to step {int(longest.step.max()):,}" if longest.step.max() > 0 else ""
     return (
         f"Scalars from a loop outside TensorFlow, as PyTorch's SummaryWriter writes them: "
-        f"{scalars:,} values of {tags}{lasted}{reached}. There is no profile that shows where the "
-        f"time went."
+        f"{scalars:,} value{'' if scalars == 1 else 's'} of {tags}{lasted}{reached}. There is no "
+        f"profile that shows where the time went."
     )
 
 

@@ -1,8 +1,8 @@
-"""How certain a verdict that rests on an estimate is.
+"""How certain a verdict is that is based on an estimate.
 
-The estimate gives each bucket a range. If the bucket that costs most would still cost most at the
+The estimate gives each bucket a range. If the costliest bucket would still be the costliest at the
 low end of its range, the verdict is probable. If not, the evidence cannot decide, and the buckets
-that could cost most are named instead, with what would decide between them.
+that could cost the most are named instead, with what would decide between them.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ LEAST_SURE, MOST_SURE, UNSURE = 0.5, 0.9, 0.4
 # A validation of this share of the epoch is worth mentioning, whatever its time went to.
 VALIDATION_SHARE = 0.25
 FIRST_STEP_SHARE = 0.25  # likewise: it happens once
-# Later epochs shorter by this factor show one-time cost without any trace.
+# If later epochs are shorter by this factor, there is a one-time cost, even without a trace.
 SLOWER_FIRST = 1.5
 HEALTHY: Bucket = "compute"
 
 
 def noun_of(timeline: Timeline) -> str:
-    """What the window is called: not every loop or fit() finishes an epoch."""
+    """What to call the window: not every loop or fit() finishes an epoch."""
     if timeline.window.epoch is None:
         return "trace"
     return "logged part" if timeline.window.end_source in (LAST_RECORD, LOOP_END) else "first epoch"
@@ -56,7 +56,7 @@ def weighed(
 def _candidates(
     estimate: Estimate, primary: Bucket, actionable: tuple[Bucket, ...], enough_ps: float
 ) -> tuple[Bucket, ...]:
-    """What may cost most, most likely first: the primary, and what it could lose its time to."""
+    """What may cost the most, most likely first: the primary, and what could overtake it."""
     likely = estimate.ledger.buckets_ps
     if primary == "unknown":
         ordered = sorted((*actionable, HEALTHY), key=lambda bucket: -likely[bucket])

@@ -1,4 +1,4 @@
-"""What could still be saved where the model's own computation takes the time.
+"""What could still be saved if the model's own computation takes the time.
 
 Nothing here is a fault, so none of it is a finding: each step says what it would affect, by how
 much at most, and whether that is worth trying. What a log does not show is left out. Nothing is
@@ -17,9 +17,9 @@ from stall_analyzer.signals.host.model_parts import model_parts
 from stall_analyzer.signals.host.overhead import step_overhead
 from stall_analyzer.signals.signals import Signals
 
-WORTH_TRYING = 0.1  # of the time that a step would affect; less is lost in the noise
+WORTH_TRYING = 0.1  # of the time that a change would affect; less is lost in the noise
 
-# Of the kinds of ops, those that oneDNN computes in bfloat16.
+# The kinds of ops that oneDNN computes in bfloat16.
 PRODUCTS = pattern(r"(Batch)?MatMul(V\d)?|(Depthwise)?Conv\d[Dd](Native)?(Backprop\w+)?|Einsum")
 MIXED = {
     True: ", and these cores support bfloat16 natively: mixed_precision.set_global_policy("
@@ -32,7 +32,7 @@ MIXED = {
 
 
 def computing(signals: Signals) -> Computing | None:
-    """None where no op was traced, or a device computes."""
+    """None if no op was traced, or a device computes."""
     if signals.devices.used:
         return None
     parts = model_parts(signals.traces)
@@ -44,7 +44,7 @@ def computing(signals: Signals) -> Computing | None:
 
 def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
     """They spread the fixed cost of a step."""
-    overhead = step_overhead(signals.host.ledger, signals.training_steps[1:])  # the first builds
+    overhead = step_overhead(signals.host.ledger, signals.training_steps[1:])  # without the first
     if not overhead.steps or overhead.own_span_ps <= 0:
         return None
     fixed_ps = overhead.dispatch_ps + overhead.eager_ps + overhead.short_gaps_ps
@@ -59,7 +59,7 @@ def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
 
 
 def _precision(signals: Signals, parts: ModelParts) -> NextStep | None:
-    """It speeds up only matrix products, and only where the cores multiply bfloat16 natively: other
+    """It speeds up only matrix products, and only if the cores multiply bfloat16 natively: other
     cores convert each number before and after."""
     if signals.keras is not None and any(map(_is_mixed, signals.keras.layers)):
         return None
@@ -95,7 +95,7 @@ def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
 
 
 def _threads(signals: Signals, _: ModelParts) -> NextStep | None:
-    """A single one is a finding."""
+    """More than one thread, but fewer than cores. A single thread is a finding."""
     pools = signals.pools
     if pools.cores is None or pools.intra_op_threads < 2:
         return None

@@ -1,4 +1,4 @@
-"""The plan: the changes worth making, and what they save together."""
+"""The plan: which changes are worth making, and what they save together."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from stall_analyzer.signals.signals import Signals
 def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     """The changes worth making, largest saving first, and what they save together.
 
-    Of findings that blame the same time, only the one that saves most is in the plan: the others
-    would save it again. Waiting for another host goes away when its reason does: a finding that
-    explains half of the wait says more than the wait itself.
+    Of findings that blame the same time, only the one that saves the most is in the plan: the
+    others would save the same time again. Waiting for another host goes away when its reason does:
+    a finding that explains half of the wait says more than the wait itself.
     """
     chosen: list[Finding] = []
     for finding in sorted(findings, key=_reasons_first):
@@ -26,7 +26,7 @@ def plan(signals: Signals, findings: Sequence[Finding]) -> Plan | None:
     chosen.sort(key=_most_seconds_first)
     if not any(f.gain.high_ps or f.later_gain.high_ps for f in chosen):
         return None
-    slower = signals.timeline.later_epochs_are_slower  # so that no forecast would be worth anything
+    slower = signals.timeline.later_epochs_are_slower  # then no forecast would mean anything
     later_ps = None if slower else signals.later_epoch_ps
     compute_ps = _spent_ps(signals)["compute"]
     return Plan(
@@ -82,25 +82,25 @@ def _blame_the_same_time(one: Finding, other: Finding) -> bool:
 
 
 def _spent_ps(signals: Signals) -> dict[Bucket, int]:
-    """Per bucket; of a sampled epoch, as estimated."""
+    """Per bucket; estimated if the epoch was sampled."""
     return signals.likely_ledger.buckets_ps
 
 
 def _forecast(
     now_ps: int, compute_ps: int, signals: Signals, gains: Sequence[tuple[Finding, Gain]]
 ) -> Forecast:
-    """An epoch after all gains: not below its compute time minus what a gain claims of that."""
+    """An epoch after all gains: not below its compute time, minus what gains claim of it."""
     low = high = claimed = 0
     spent_ps = _spent_ps(signals)
     for bucket in BUCKETS:
         mine = [gain for finding, gain in gains if finding.bucket == bucket]
         spent = spent_ps[bucket]
         largest = max((gain.high_ps for gain in mine), default=0)
-        # Evidence is a sample: gains that seem apart still cannot save more than there was.
+        # Evidence is only a sample: even separate gains cannot save more time than there was.
         most = max(spent, largest)
         low += min(sum(gain.low_ps for gain in mine), most)
         high += min(sum(gain.high_ps for gain in mine), most)
-        # What a finding saves beyond its bucket, it saves by computing less.
+        # What a finding saves beyond its bucket is saved by computing less.
         claimed += largest if bucket == "compute" else max(largest - spent, 0)
     floor = min(max(compute_ps - claimed, 0), now_ps)
     return Forecast(now_ps, max(now_ps - high, floor), max(now_ps - low, floor))

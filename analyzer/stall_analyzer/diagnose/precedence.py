@@ -13,9 +13,9 @@ from stall_analyzer.model.findings import Finding
 from stall_analyzer.model.kinds import Severity
 
 SILENCED_BY = {
-    "ST010": ("ST001", "ST002"),  # input takes cores: Python in it takes them, and the interpreter
+    "ST010": ("ST001", "ST002"),  # input takes cores: its Python takes them, and the interpreter
     "ST020": ("ST005",),  # what the console says about filling: the trace has its cost
-    "ST501": ("ST512", "ST513"),  # waits for others: devices of this host are meant
+    "ST501": ("ST512", "ST513"),  # waits for others: it is about devices of this host
     "ST113": ("ST104",),  # … about retracing
     "ST315": ("ST301",),  # … about the loss: it was logged
     "ST302": ("ST303",),  # the loss explodes: the learning rate is too high
@@ -28,7 +28,7 @@ SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 
 
 def without_silenced(findings: Mapping[str, Finding]) -> dict[str, Finding]:
-    """Those that no other of them explains, by id."""
+    """Those that no other one explains, by id."""
     return {
         id: finding
         for id, finding in findings.items()
@@ -37,7 +37,7 @@ def without_silenced(findings: Mapping[str, Finding]) -> dict[str, Finding]:
 
 
 def without_opposed(findings: Sequence[Finding]) -> list[Finding]:
-    """Those that turn no knob another way than a more urgent one, in the same order."""
+    """Without those that turn a knob in another direction than a more urgent one; in order."""
     kept: list[Finding] = []
     for finding in sorted(findings, key=_most_urgent_first):
         if not any(_opposed(finding, other) for other in kept):

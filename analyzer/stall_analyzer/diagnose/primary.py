@@ -1,4 +1,4 @@
-"""Which bucket the verdict is about: the one that costs most and can be changed."""
+"""Which bucket the verdict is about: the costliest one that can be changed."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.ledger import Ledger
 
 ACTIONABLE: tuple[Bucket, ...] = ("input", "compile", "memory", "numerics", "communication", "host")
-# Below a fifth of the epoch, no change to a bucket is noticeable; the run is as fast as its model.
-# What will not recur can be waited out, and must be more to be worth acting on.
+# Below a fifth of the epoch, nobody would notice a change; the run is as fast as its model. A
+# one-time cost can be waited out, and must be larger to be worth acting on.
 ACT_SHARE = 0.2
 ACT_SHARE_ONCE = 0.25
 # A bucket is "slow once" when most of its time will not recur.
@@ -28,7 +28,7 @@ def worked_ps(ledger: Ledger) -> int:
 
 
 def primary_bucket(ledger: Ledger, findings: Sequence[Finding]) -> Bucket | None:
-    """The costliest bucket that is worth acting on; None where there is none.
+    """The costliest bucket that is worth acting on; None if there is none.
 
     It yields to another bucket if a change there is sure to save more than any change here can: a
     graph has to be built once, so little of that can be saved.
@@ -49,7 +49,7 @@ def is_mostly_once(ledger: Ledger, bucket: Bucket) -> bool:
 
 
 def _is_worth_acting(ledger: Ledger, bucket: Bucket, findings: Iterable[Finding]) -> bool:
-    """What happens once, and is less than the model's own computation, must be easy to change."""
+    """A one-time cost below the model's own computation is worth it only if easy to change."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     cost = costs[bucket]
     if not is_mostly_once(ledger, bucket):

@@ -10,14 +10,14 @@ from stall_analyzer.signals.ending.still_running import PAUSES, StillRunning
 from stall_analyzer.signals.signals import Signals
 
 WAITED_FOR: tuple[Bucket, ...] = ("input", "compile", "memory", "communication", "host")
-# Below a fifth of what was profiled, nobody would notice if it were gone.
+# Less than a fifth of what was profiled would not be missed.
 FELT_SHARE = 0.2
 SURELY, PROBABLY = 0.9, 0.5
 PAUSE_PS = 30 * PS_PER_S
 
 
 def judged_as_running(signals: Signals) -> Verdict | None:
-    """None where the run is over, or where that is not known."""
+    """None if the run is over, or if that is not known."""
     running = signals.still_running
     if running is None:
         return None
@@ -30,7 +30,7 @@ def judged_as_running(signals: Signals) -> Verdict | None:
 
 def _how_far(running: StillRunning) -> str:
     if not running.step:
-        what = "step has ended" if running.surely else "epoch is finished"
+        what = "step has ended" if running.surely else "epoch has finished"
         return f"no {what} after {seconds(running.lasted_ps)}"
     share = ""
     if running.steps and running.step <= running.steps:
@@ -47,7 +47,7 @@ def _since(running: StillRunning) -> str:
 
 
 def _waits_for(signals: Signals) -> tuple[Bucket, str]:
-    """As the last look at the process shows it or, else, what was profiled so far."""
+    """According to the last look at the process or, without one, to the profile so far."""
     if signals.stall is not None:
         return signals.stall.bucket, f" {signals.stall.sentence}."
     if signals.endless_data is not None:

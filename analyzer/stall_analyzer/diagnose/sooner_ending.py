@@ -1,4 +1,4 @@
-"""A side effect of any change that makes an epoch much shorter: its iterator may end sooner, too.
+"""A side effect of any change that makes an epoch much shorter: its iterator may also end sooner.
 
 The thread that tunes a pipeline sleeps for about as long as the pipeline has existed, and ending
 the iterator may wait for it (ST014).

@@ -33,7 +33,7 @@ def with_time_stood_still(ledger: Ledger, stall: Stall | None, begun_ns: int | N
     since = (stall.since_ns - begun_ns) * PS_PER_NS
     ledger = ledger.cut_at(np.array([since]))
     told = np.concatenate([codes_of_bucket(stall.bucket), codes_of_bucket("profiler")])
-    told = told[told != code("input.contention")]  # nobody computes whom input could slow down
+    told = told[told != code("input.contention")]  # nothing computes that input could slow down
     stood = (ledger.bounds_ps[:-1] >= since) & ~among(ledger.cause, told)
     cause = np.where(stood, code(CAUSES[stall.bucket]), ledger.cause).astype(np.uint8)
     return replace(ledger, cause=cause)
@@ -58,7 +58,7 @@ def is_after(stopped_ps: int, evidence: Sequence[Evidence]) -> bool:
 
 
 def time_before(stopped_ps: int, ledger: Ledger, buckets: Sequence[str]) -> int:
-    """What these buckets took until training stopped; all of them, if none is named."""
+    """What these buckets took until training stopped; all buckets, if none are named."""
     since = np.array([stopped_ps])
     blamed = np.concatenate([codes_of_bucket(bucket) for bucket in buckets or BUCKETS])
     return int(time_in(ledger.tiling, np.zeros_like(since), since, blamed)[0])

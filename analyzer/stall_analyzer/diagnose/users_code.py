@@ -24,14 +24,14 @@ def with_lines(finding: Finding, signals: Signals) -> Finding:
 
 def _is_about(finding: Finding, line: CodeLine, signals: Signals) -> bool:
     """Input is waited for in one place and produced in another, whatever makes it late. For other
-    buckets, the evidence says which cause is meant."""
+    buckets, the evidence tells the cause."""
     if line.bucket not in (finding.blames or (finding.bucket,)):
         return False
     return line.bucket == "input" or line.cause in _causes(finding, signals)
 
 
 def _causes(finding: Finding, signals: Signals) -> set[str]:
-    """Those that were running in the stretches that prove the finding."""
+    """The causes during the stretches that prove the finding."""
     mine = [e for e in finding.evidence if e.host == signals.host.host]
     start = np.array([e.start_ps for e in mine], dtype=np.int64)
     end = np.array([e.end_ps for e in mine], dtype=np.int64)

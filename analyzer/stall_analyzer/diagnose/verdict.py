@@ -1,6 +1,6 @@
 """From findings and the ledger to one verdict: what holds up the run, and whether to act.
 
-A run that is stopped comes first: nothing else matters to whoever waits for it. Then learning is
+A run that has stopped comes first: nothing else matters to those who wait for it. Then learning is
 judged, before time: nobody is told to tune the input of a run that learns nothing.
 """
 
@@ -37,16 +37,17 @@ from stall_analyzer.signals.signals import Signals
 # A recurring cost is mentioned next to a one-time cost when it is noticeable in the first epoch,
 # too.
 STAYS_SHARE = 0.1
-# A healthy run computes for at least this share of its time; otherwise something is hidden.
+# A healthy run computes for at least this share of its time; otherwise something was not seen.
 HEALTHY_SHARE = 0.4
 # A profile of less than this says little about the epoch.
 COVERED_SHARE = 0.9
 LEAST_DOUBT = 0.1
-# In these causes the steps themselves were wasted; checking numbers only makes them slower.
+# With these causes, the steps themselves were wasted; checking numbers only makes them slower.
 LEARNS_NOTHING = frozenset({"numerics.nonfinite", "numerics.skipped_update"})
-# Over, unless later epochs bring a new shape or number.
+# Causes that do not return unless later epochs bring a new shape or number.
 MAY_RETURN = frozenset({"compile.retracing"})
 NAMED_IN_TURN = 3  # stragglers in one sentence
+PROPER_NAMES = ("Python", "Keras")
 
 
 def judge(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
@@ -130,8 +131,10 @@ def _of_one_change(signals: Signals, findings: tuple[Finding, ...]) -> Verdict |
 
 
 def _within(title: str) -> str:
-    """A title as a part of a sentence."""
-    return title[0].lower() + title[1:]
+    """A title as part of a sentence: a first word that is not a name becomes lowercase."""
+    first, _, rest = title.partition(" ")
+    is_name = first in PROPER_NAMES or not first[1:].islower()
+    return title if is_name and len(first) > 1 else f"{first.lower()} {rest}"
 
 
 def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
@@ -178,7 +181,7 @@ def _failed_before(signals: Signals, stall: Stall) -> bool:
 
 
 def _is_it_still_there(signals: Signals, stall: Stall) -> str:
-    """Whether to go and look at the process. Of several, one sentence would not say which."""
+    """Whether to go and look at the process. If there are several, it would not be clear which."""
     captures = signals.events.captures if signals.events is not None else ()
     if len(captures) != 1 or stall.attached:
         return ""
@@ -188,7 +191,7 @@ def _is_it_still_there(signals: Signals, stall: Stall) -> str:
 
 
 def _absent(signals: Signals) -> str:
-    """The member of the cluster for which all others wait."""
+    """The member of the cluster that all others wait for."""
     cluster, first = signals.cluster, signals.cluster.ended_first
     if cluster.in_vain:
         return cluster.missing[0]
@@ -201,7 +204,7 @@ def _never_joined(signals: Signals) -> Verdict:
     waited = seconds(cluster.others_waited_ps)
     sentence = (
         f"Stuck: {missing} never joined. According to {cluster.size_source}, {cluster.size} hosts "
-        f"should train; {waiting} joined and ran no step in the {waited} that was recorded."
+        f"should be training; {waiting} joined and ran no step in the {waited} that was recorded."
     )
     return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
 
@@ -274,7 +277,7 @@ def _stalled(
 def _may_return(
     signals: Signals, findings: tuple[Finding, ...], primary: Bucket, again_ps: int
 ) -> bool:
-    """Whether what seems to recur in every epoch was seen only once or twice, or not later on."""
+    """Whether something was seen only once or twice, or not later on, so that it may not recur."""
     acts = [f for f in findings if f.bucket == primary and f.severity == "act"]
     later = signals.later_epoch_ps
     seen_once = bool(acts) and not any(finding.later_gain.high_ps for finding in acts)
@@ -282,7 +285,7 @@ def _may_return(
 
 
 def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequence[Bucket]) -> str:
-    """Whoever waits out the one-time cost should know about the recurring one."""
+    """A user who waits out the one-time cost should know about the recurring one."""
     costs, worked = costs_of(ledger), worked_ps(ledger)
     recurring = {b: costs[b] - ledger.one_time_ps(b) for b in ACTIONABLE if b not in left_out}
     bucket = max(recurring, key=lambda b: recurring[b])
@@ -296,7 +299,7 @@ def _what_stays(ledger: Ledger, findings: tuple[Finding, ...], left_out: Sequenc
 
 
 def _change_that_stays(findings: Iterable[Finding]) -> str:
-    """What no bucket to act on shows: validation, for example, which takes some of each."""
+    """What no bucket to act on shows, such as validation, which takes some of each."""
     for finding in findings:
         recurs = finding.later_gain.high_ps > 0
         if finding.severity == "act" and recurs and finding.bucket not in ACTIONABLE:
@@ -305,7 +308,7 @@ def _change_that_stays(findings: Iterable[Finding]) -> str:
 
 
 def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps: int) -> str:
-    """From the first finding to act on, or one that most of the cost goes to; empty without one."""
+    """Of the first finding to act on, or one that explains most of the cost; empty if none does."""
     for finding in findings:
         explains = finding.severity == "consider" and finding.lost_ps >= cost_ps / 2
         if finding.bucket == bucket and (finding.severity == "act" or explains):

@@ -1,14 +1,13 @@
-"""Restarts that wrote into one run folder, distinguished by the names of their event files.
+"""Restarts that wrote into the same run folder, distinguished by the names of their event files.
 
     events.out.tfevents.<unix seconds>.<host>.<pid>.<n>.v2 (.stall, for a capture's)
 
 Every process that writes into train/ (or, without such a folder, into the run folder itself) is an
 attempt, unless it began together with the one before: another worker of the same job. A process
-counts its writers (<n>): that tells a second fit() from a restart that got the same pid, as the
-processes of a container do. The other files follow their process, then the clock. A capture of a
-process that wrote nothing else is an attempt that never came to train, unless its task makes it a
-worker of another one. A profile session belongs to the attempt that was running when it was
-exported.
+counts its writers (<n>), which tells a second fit() from a restart with the same pid, as processes
+in a container have. The other files go by their process, then by the clock. A capture of a process
+that wrote nothing else is an attempt that never got to training, unless its task makes it a worker
+of another one. A profile session belongs to the attempt that was running when it was exported.
 """
 
 from __future__ import annotations
@@ -24,14 +23,14 @@ from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import DumpFiles, EventFile, ProfileSession
 
-# Importing TensorFlow takes longer, so a restart cannot begin so soon after the first start.
+# Importing TensorFlow takes longer, so a restart cannot begin this soon after the first start.
 SAME_START_S = 2
-# Workers on several hosts begin together, but not on the same second.
+# Workers on several hosts begin together, but not in the same second.
 WORKERS_START_S = 60
-# Those whose capture says that they are of one cluster wait for each other.
+# Workers that belong to one cluster, according to their captures, wait for each other.
 TASKS_START_S = 600
-# A session is named by the writer's local time: all time zones are whole quarters of an hour
-# away from UTC, and at most 14 hours.
+# A session is named by the writer's local time: time zones differ from UTC by whole quarters of an
+# hour, at most 14 hours.
 ZONE_STEP_S = 15 * 60
 ZONE_MAX_S = 14 * 3600
 # From naming the session folder to the last byte written into it.
@@ -51,10 +50,10 @@ class Writer:
     start_s: int
     host: str
     pid: int | None
-    number: int = 0  # of the files that the process has begun, counted apart for captures
+    number: int = 0  # counts the files that the process has begun, separately for captures
     captures: bool = False
-    task: str = ""  # of a capture in a cluster
-    parent: int | None = None  # of a capture: the pid of the process that started its own
+    task: str = ""  # for a capture in a cluster
+    parent: int | None = None  # for a capture: the pid of the process that started it
 
     @property
     def process(self) -> tuple[str, int | None]:
@@ -71,7 +70,7 @@ class FoundSession:
 
 @dataclass
 class Attempt:
-    """What one start of a training wrote into a folder."""
+    """What one start of training wrote into a folder."""
 
     start_s: int
     writers: list[Writer] = field(default_factory=list)
@@ -80,7 +79,7 @@ class Attempt:
     dumps: list[DumpFiles] = field(default_factory=list)
 
 
-@lru_cache(maxsize=1024)  # each of a run's files is asked about several times
+@lru_cache(maxsize=1024)  # each file of a run is looked up several times
 def writer_of(path: str) -> Writer | None:
     match = _EVENT_NAME.search(path.replace("\\", "/").rpartition("/")[2])
     if match is None:
@@ -122,7 +121,8 @@ def split_attempts(
 
 
 def place_dumps(attempts: Sequence[Attempt], dumps: Sequence[DumpFiles]) -> None:
-    """To the attempt that began next to it: a debugger starts a little before or after fit()."""
+    """Gives each dump to the attempt that began closest to it: a debugger starts a little before or
+    after fit()."""
     for dump in dumps:
         nearest = min(attempts, key=lambda attempt: abs(attempt.start_s - dump.start_unix_s))
         nearest.dumps.append(dump)
@@ -145,7 +145,7 @@ def _begin_attempts(event_files: Sequence[EventFile], notes: list[Note]) -> list
 def _attempt_of(
     attempts: Sequence[Attempt], writer: Writer | None, notes: list[Note]
 ) -> Attempt | None:
-    """To which of them its file belongs; None where it begins another."""
+    """The attempt that a file belongs to; None if it begins another one."""
     own = [attempt for attempt in attempts if writer is not None and _goes_on(attempt, writer)]
     if own:
         return own[-1]
@@ -176,7 +176,8 @@ def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
 
 
 def _goes_on(attempt: Attempt, writer: Writer) -> bool:
-    """A further file of a process of this attempt: another fit(), or a capture's next file."""
+    """Whether it is another file of a process of this attempt: another fit(), or a capture's next
+    file."""
     own = [known for known in attempt.writers if known.process == writer.process]
     alike = [known.number for known in own if known.captures == writer.captures]
     return writer.pid is not None and bool(own) and writer.number > max(alike, default=-1)
@@ -195,7 +196,7 @@ def _is_started_by(attempt: Attempt, writer: Writer) -> bool:
 
 
 def _owner(attempts: Sequence[Attempt], writer: Writer | None) -> Attempt:
-    """Whose validation file or run-folder file this is: its process's, then the running one's."""
+    """The attempt of a validation or run-folder file: by its process, else the one then running."""
     if writer is None:
         return attempts[-1]
     own = [
@@ -207,7 +208,7 @@ def _owner(attempts: Sequence[Attempt], writer: Writer | None) -> Attempt:
     if own or not writer.captures:
         owner = _running_at(own or attempts, writer.start_s)
     else:
-        # A capture begins before fit() does, and so before the event files of the one that leads.
+        # A capture begins before fit() does, and so before the event files of the leading process.
         owner = _running_at(attempts, writer.start_s + WORKERS_START_S)
         if not _is_another_worker(owner, writer):
             owner = Attempt(writer.start_s)
@@ -245,8 +246,8 @@ def _place_sessions(
             attempts[-1].sessions.append(session)
         if local_s is None and 1 < len(attempts) != len(sessions):
             text = (
-                f"The name of session {found.session.id} contains no time, so it is counted "
-                f"toward the last attempt in its folder."
+                f"The name of session {found.session.id} contains no time, so it counts "
+                f"as part of the last attempt in its folder."
             )
             notes.append(Note("warning", text, found.session.path))
 
@@ -267,8 +268,8 @@ def local_seconds(session_id: str) -> int | None:
 def _offset_seen(
     timed: Sequence[tuple[FoundSession, int]], export_stamps_s: Sequence[int]
 ) -> int | None:
-    """By how much the sessions' local times are ahead of UTC, from the times of files that were
-    written with them; None where no file tells (copied files lose their times)."""
+    """How far the sessions' local times are ahead of UTC, from the times of files that were written
+    with them; None if no file tells (copied files lose their times)."""
     all_local_s = [local_s for _, local_s in timed]
     seen = [_offset_between(all_local_s, unix_s) for unix_s in export_stamps_s]
     for found, local_s in timed:
@@ -290,7 +291,7 @@ def _offset_guessed(attempts: Sequence[Attempt], timed: Sequence[tuple[FoundSess
 
 
 def _offset_between(candidates_local_s: Sequence[int], unix_s: float) -> int | None:
-    """The time zone under which one of the local times is the moment `unix_s`."""
+    """The time zone in which one of the local times is the moment `unix_s`."""
     fits = []
     for local_s in candidates_local_s:
         offset_s = round((local_s - unix_s) / ZONE_STEP_S) * ZONE_STEP_S

@@ -1,8 +1,9 @@
 """The console of a job next to its logs: which files may be one, and which run they belong to.
 
-A file in the run's own folder is the run's. One in a folder above, up to the folder that holds the
-log directory, is a run's if its name says so, or if no other run lies below that folder. Nothing is
-walked for it: each folder on the way to a run is looked at once, and not into its other branches.
+A file in the run's own folder belongs to the run. A file in a folder above, up to the one that
+contains the log directory, belongs to a run if its name says so, or if there is no other run below
+that folder. Nothing is searched for this: each folder on the way to a run is looked at once,
+without its other branches.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from stall_analyzer.files.listing import Folder
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ConsoleFile, Run
 
-CONSOLE_NAMES = (".out", ".err", ".log")  # nohup.out and slurm-1.out as well
+CONSOLE_NAMES = (".out", ".err", ".log")  # includes nohup.out and slurm-1.out
 EVENT_FILE = "tfevents"  # host names may end in .out
-MOST_FILES = 24  # of one folder: what lies there in hundreds belongs to no single run
-SHORTEST_NAME = 3  # a run called "a" is named by chance
+MOST_FILES = 24  # in one folder: if there are hundreds, they do not belong to a single run
+SHORTEST_NAME = 3  # a name like "a" would match by chance
 
 PathParts = tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class Beside:
-    """A folder on the way to a run that holds consoles."""
+    """A folder on the way to a run that contains consoles."""
 
-    parts: PathParts | None  # from the logdir; None for the folder that holds the logdir
+    parts: PathParts | None  # from the logdir; None for the folder that contains the logdir
     consoles: tuple[ConsoleFile, ...]
 
     def is_above(self, parts: PathParts) -> bool:
@@ -39,7 +40,7 @@ class Beside:
 
 @dataclass(frozen=True)
 class FoundConsoles:
-    """Those of one run: in its own folder, and in each folder above."""
+    """The consoles of one run: in its own folder, and in each folder above."""
 
     own: tuple[ConsoleFile, ...] = ()
     above: tuple[Beside, ...] = ()
@@ -47,14 +48,14 @@ class FoundConsoles:
 
 @dataclass(frozen=True, eq=False)
 class FoundRun:
-    """A run's folder, and what makes its runs (one for each attempt) of it."""
+    """A run's folder, and a function that makes its runs (one for each attempt)."""
 
     parts: PathParts
     consoles: FoundConsoles
     runs: Callable[[tuple[ConsoleFile, ...]], Iterator[Run]]
 
     def waits(self, crowded: set[PathParts | None], here: PathParts) -> bool:
-        """Whether another run may still be found below a folder above it."""
+        """Whether another run may still be found below one of the folders above."""
         return any(b.parts not in crowded and b.is_above(here) for b in self.consoles.above)
 
     def settled(self, crowded: set[PathParts | None]) -> Iterator[Run]:
@@ -65,7 +66,7 @@ class FoundRun:
 
 
 class Surroundings:
-    """Remembers the consoles of the folders that lead to where a walk is."""
+    """Remembers the consoles in the folders that lead to the current place of a walk."""
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -95,9 +96,9 @@ class Surroundings:
 
 
 def _holder_of(root: str) -> Beside | None:
-    """The folder that holds the logdir; None where it holds no console or cannot be listed."""
+    """The folder that contains the logdir; None if it has no console or cannot be listed."""
     path = files.absolute(root)
-    if len(files.absolute_parts(path)) < 2:  # nothing is above
+    if len(files.absolute_parts(path)) < 2:  # there is nothing above
         return None
     try:
         found = consoles_in(files.folder(files.split(path)[0]))
@@ -107,7 +108,7 @@ def _holder_of(root: str) -> Beside | None:
 
 
 def consoles_in(folder: Folder) -> tuple[ConsoleFile, ...]:
-    """Those of a folder, where they are few enough to be of one job."""
+    """The consoles in a folder, if they are few enough to belong to one job."""
     named = [n for n in folder.names if n.endswith(CONSOLE_NAMES) and EVENT_FILE not in n]
     if not named or len(named) > MOST_FILES:
         return ()
@@ -132,10 +133,10 @@ def _names(path: str, run_path: str) -> bool:
 
 
 def only_of_lone_runs(found: Iterable[FoundRun]) -> Iterator[Run]:
-    """All runs; those with a folder above to themselves get its consoles. A run waits until the
+    """All runs; a run that has a folder above to itself gets its consoles. A run waits until the
     walk has left that folder, or has found another run in or below it."""
     crowded: set[PathParts | None] = set()
-    around: list[PathParts] = []  # runs whose folder holds the next one
+    around: list[PathParts] = []  # runs whose folder contains the next one
     waiting: list[FoundRun] = []
     for run in found:
         around = [parts for parts in around if run.parts[: len(parts)] == parts]
@@ -156,7 +157,7 @@ def only_of_lone_runs(found: Iterable[FoundRun]) -> Iterator[Run]:
 def consoles_of_attempt(
     consoles: Sequence[ConsoleFile], attempts: Sequence[Attempt], index: int
 ) -> tuple[ConsoleFile, ...]:
-    """Of several attempts, each has what was last written before the next one began."""
+    """If there are several attempts, each gets what was last written before the next one began."""
     begins, ends = _begins(attempts, index), _begins(attempts, index + 1)
     if len(attempts) == 1:
         return tuple(consoles)
@@ -178,12 +179,11 @@ def _begins(attempts: Sequence[Attempt], index: int) -> float:
 
 
 def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
-    """The console is that of the only run or, of several, of the one that it lies beside.
-
-    Raises UsageError where it is no file, or where nothing tells whose it is.
+    """The console belongs to the only run or, if there are several, to the one that it is next to.
+    Raises UsageError if it is not a file, or if nothing tells whose it is.
     """
     console = _named_console(path)
-    first: Run | None = None  # it waits, because it may be the only one
+    first: Run | None = None  # kept back, because it may be the only one
     count = taken = 0
     for run in runs:
         mine = _lies_beside(path, run)
@@ -223,4 +223,4 @@ def _lies_beside(path: str, run: Run) -> bool:
 
 
 def _with(run: Run, console: ConsoleFile) -> Run:
-    return replace(run, consoles=(console,))  # what the user names, nothing need be guessed beside
+    return replace(run, consoles=(console,))  # the user named it, so nothing else is guessed

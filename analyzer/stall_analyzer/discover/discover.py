@@ -1,7 +1,7 @@
 """Find the runs, profile sessions, event files and debugger dumps under any path.
 
-Names are those of the two plugins: a run is named by its folder relative to the logdir ("." for
-the logdir itself), a session by `<run folder>/<session>`. A folder named train or validation
+Names are the same as in the two plugins: a run is named by its folder relative to the logdir ("."
+for the logdir itself), a session by `<run folder>/<session>`. A folder named train or validation
 belongs to the run of its parent, because Keras writes one run into those two.
 """
 
@@ -40,11 +40,11 @@ from stall_analyzer.model.runs import (
 
 XPLANE = ".xplane.pb"
 TRACE_JSON = ".trace.json.gz"
-EVENT_FILE = "tfevents"  # anywhere in a name, as TensorBoard has it
+EVENT_FILE = "tfevents"  # anywhere in a name, as in TensorBoard
 PROFILE_EMPTY = ".profile-empty"  # written with a session so that TensorBoard sees its folder
 PYTORCH_TRACES = (".pt.trace.json.gz", ".pt.trace.json")  # of torch.profiler
 RAW_TRACES = (XPLANE, *PYTORCH_TRACES, TRACE_JSON)
-# Who names a file may name any Chrome trace: PyTorch leaves its name to the user, too.
+# A file given by name may be any Chrome trace: PyTorch lets the user choose its name.
 ANY_JSON = (".json.gz", ".json")
 FORMATS = {
     XPLANE: "xplane",
@@ -55,7 +55,7 @@ DUMP_FILE = pattern(
     r"(?P<set>tfdbg_events\.(?P<start>\d{1,12})\..+)\."
     r"(?P<part>metadata|source_files|stack_frames|graphs|execution|graph_execution_traces)"
 )
-# In the start record of a capture, which is among the first of its file.
+# In the start record of a capture, which is one of the first in its file.
 PARENT = pattern(rb'"parent": *(?P<pid>\d{1,9})\b')
 TASK = pattern(rb'"task": *\{"type": *"(?P<type>\w+)", *"index": *(?P<index>\d+)\}')
 
@@ -72,7 +72,7 @@ class Discovery:
 
 @dataclass
 class _RunFolder:
-    """What the walk has found of one run so far."""
+    """What the walk has found for one run so far."""
 
     path: str
     event_files: list[EventFile] = field(default_factory=list)
@@ -84,7 +84,8 @@ class _RunFolder:
     consoles: FoundConsoles = field(default_factory=FoundConsoles)
 
     def info(self, folder: Folder, name: str) -> FileInfo | None:
-        """What is known of a file in one of its folders; None, and a note, where it cannot be."""
+        """What is known about a file in one of its folders; None, and a note, if it cannot be
+        read."""
         path = files.join(folder.path, name)
         try:
             found = folder.listed.get(name) or files.info(path)
@@ -111,20 +112,20 @@ def discover(paths: Sequence[str]) -> Discovery:
 
 
 def find_runs(paths: Sequence[str]) -> Discovery:
-    """The same for logdirs in which nothing need be yet."""
+    """The same for logdirs that may still be empty."""
     notes: list[Note] = []
     runs = sorted(stream_runs(paths, notes), key=lambda run: by_name(run.name, run.attempt))
     return Discovery(tuple(runs), tuple(notes))
 
 
 def by_name(name: str, attempt: int) -> tuple[PathParts, int]:
-    """The order of runs in every view: a run before those in folders of its own."""
+    """The order of runs in every view: a run before those inside its folder."""
     return () if name == "." else tuple(name.split("/")), attempt
 
 
 def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
-    """Each run as soon as all of its files are found, in no order that views could use; what is to
-    be said about no single run is added to `notes`."""
+    """Each run as soon as all of its files are found, in no particular order; anything that does
+    not concern a single run is added to `notes`."""
     roots = list(dict.fromkeys(paths))
     prefixes = _prefixes(roots) if len(roots) > 1 else [""] * len(roots)
     for root, prefix in zip(roots, prefixes, strict=True):
@@ -158,7 +159,7 @@ def _attempts_in(
     if len(attempts) > 1:
         text = f"{len(attempts)} attempts wrote into the folder of run {name}."
         notes.extend((Note("info", text, folder.path), *own_notes))
-        own_notes = ()  # which attempt they concern is not known: say them once
+        own_notes = ()  # it is not known which attempt they concern, so they are said once
     for number, attempt in enumerate(attempts, start=1):
         yield Run(
             name=name,
@@ -179,7 +180,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
     if kind is None:
         raise UnreadableFile(f"it does not exist{files.did_you_mean(root)}")
     root = files.tidied(root)
-    if kind == "file":  # given by itself, it is a logdir that holds nothing else
+    if kind == "file":  # given by itself, it is like a logdir with nothing else in it
         folder_path, name = files.split(root)
         above = files.absolute_parts(folder_path)
         alone: dict[PathParts, _RunFolder] = {}
@@ -191,8 +192,8 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
         yield from alone.items()
         return
     above = files.absolute_parts(root)
-    # The walk is depth first, so a run is complete once the walk has left its folder; but not one
-    # with a link below it, because links come last.
+    # The walk is depth first, so a run is complete once the walk has left its folder, unless there
+    # is a link below it, because links come last.
     unfinished: dict[PathParts, _RunFolder] = {}
     held: dict[PathParts, _RunFolder] = {}
     linked: set[PathParts] = set()
@@ -220,7 +221,7 @@ def _run_folders(root: str, notes: list[Note]) -> Iterator[tuple[PathParts, _Run
 
 @dataclass(frozen=True)
 class _Place:
-    """A folder and what its position in the tree makes of it."""
+    """A folder, and what its position in the tree means."""
 
     folder: Folder
     full: PathParts  # from the root of the file system
@@ -232,7 +233,7 @@ class _Place:
 
     @property
     def run_parts(self) -> PathParts:
-        """From the logdir to the run; () as well when the run begins above the path given."""
+        """From the logdir to the run; also () if the run begins above the given path."""
         owner = self._owner_parts
         return owner[:-1] if self.role in ROLES else owner
 
@@ -245,19 +246,19 @@ class _Place:
     def session_id(self) -> str:
         if self.is_session:
             return "/".join((*self._owner_parts, self.full[-1]))
-        # A trace outside of plugins/profile: the Profile plugin does not show it, so any name
-        # that the user recognizes will do.
+        # A trace outside of plugins/profile: the Profile plugin does not show it, so any name that
+        # the user recognizes is fine.
         if self.is_bare_file:
             return self.folder.names[0].removesuffix(self.suffix(self.folder.names[0]) or "")
         return "/".join(self.folder.parts) or self.full[-1]
 
     def suffix(self, name: str) -> str | None:
-        """By which a trace is known; of those of PyTorch the longer one."""
+        """What a trace's name ends with; for PyTorch, the longer ending."""
         return next((suffix for suffix in self.suffixes if name.endswith(suffix)), None)
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """By which traces are known in this place."""
+        """What names of traces end with in this place."""
         return tuple(FORMATS) if self.is_bare_file else RAW_TRACES
 
     @property
@@ -271,11 +272,11 @@ def _take_folder(
     found: dict[PathParts, _RunFolder],
     surroundings: Surroundings | None,
 ) -> None:
-    """Add what one folder holds to the run that it belongs to."""
+    """Add the content of one folder to the run that it belongs to."""
     names = place.folder.names
     events = [name for name in names if EVENT_FILE in name]
     dumped = [match for name in names if (match := DUMP_FILE.fullmatch(name))]
-    suffixes = place.suffixes  # asked for once: there may be very many names
+    suffixes = place.suffixes  # looked up once: there may be very many names
     traced = place.is_session or any(name.endswith(suffixes) for name in names)
     if not (traced or events or dumped):
         return
@@ -310,21 +311,21 @@ def _take_event_file(place: _Place, name: str, run: _RunFolder) -> None:
 
 
 def _process(path: str) -> tuple[str, int | None]:
-    """Which worker of a cluster a capture is of, and who started it; of other files nothing."""
+    """For a capture, its worker in the cluster and who started it; nothing for other files."""
     writer = writer_of(path)
     if writer is None or not writer.captures:
         return "", None
     try:
         head = files.read_head(path, HEAD_BYTES)
     except (UnreadableFile, OSError):
-        return "", None  # whoever reads it will say why
+        return "", None  # its reader will say why
     task, parent = TASK.search(head), PARENT.search(head)
     named = f"{task['type'].decode()} {task['index'].decode()}" if task else ""
     return named, int(parent["pid"]) if parent else None
 
 
 def _take_dumps(folder: Folder, dumped: Sequence[re.Match[str]], run: _RunFolder) -> None:
-    """The files of the debugger, by the sets that belong together."""
+    """The debugger's files, grouped into the sets that belong together."""
     for name in dict.fromkeys(match["set"] for match in dumped):
         mine = [match for match in dumped if match["set"] == name]
         infos = {match["part"]: run.info(folder, match.string) for match in mine}
@@ -341,7 +342,7 @@ def _take_dumps(folder: Folder, dumped: Sequence[re.Match[str]], run: _RunFolder
 
 
 def _take_session(place: _Place, run: _RunFolder) -> None:
-    """Host files of a session: the xplane of each host or, where there is none, its old trace."""
+    """Host files of a session: the xplane of each host or, if there is none, its old trace."""
     hosts: dict[str, HostFile] = {}
     written: list[float] = []
     for suffix, file_format in FORMATS.items():
@@ -383,7 +384,7 @@ def _why_no_trace(names: Sequence[str]) -> str:
 
 
 def _prefixes(roots: Sequence[str]) -> list[str]:
-    """For each path as many of its last components as tell it from the others."""
+    """For each path, as many of its last components as are needed to tell it from the others."""
     parts = [files.absolute_parts(root) for root in roots]
     for count in range(1, max(map(len, parts)) + 1):
         prefixes = ["/".join(path[-count:]) for path in parts]
@@ -393,7 +394,7 @@ def _prefixes(roots: Sequence[str]) -> list[str]:
 
 
 def nothing_found(paths: Sequence[str], notes: Sequence[Note]) -> str:
-    """What to tell whoever expected a run there: what is wrong, and the way on."""
+    """What to tell someone who expected a run there: what is wrong, and what to do."""
     roots = list(dict.fromkeys(paths))
     reasons = [note.text for note in notes if note.level == "error"]
     if len(reasons) < len(roots):

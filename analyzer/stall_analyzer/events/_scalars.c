@@ -1,16 +1,16 @@
-/* Takes the scalars and histograms of an event file whose layout is known: what Python sees of it.
+/* Reads the scalars and histograms of an event file whose layout is known, as a Python module.
  *
- * A file may hold millions of them, and those of a tag look the same but for time, step and values.
- * Python parses the first of each layout and decides what it is; those that follow are taken here.
- * Whatever is unusual about a record (its layout, a checksum, its time) is left to Python, too.
- * Without this module Python takes them all, slowly; the tests hold the two against each other.
+ * A file may contain millions of them, and those of a tag differ only in time, step and values.
+ * Python parses the first of each layout and decides what it is; those that follow are read here.
+ * A record with anything unusual (its layout, a checksum, its time) is also left to Python.
+ * Without this module, Python reads them all, slowly; the tests compare the two.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
 #include "../decode/_wire.h"
 
-/* The same constants stand in event_scalars.py. */
+/* The same constants are in event_scalars.py. */
 #define LATEST_WALL_S (9223372036854775808.0 / 1e9)
 #define MOST_VALUES 64      /* of a record */
 #define LONGEST_LAYOUT 4096 /* bytes */
@@ -23,7 +23,7 @@ typedef struct {
     double wall_s, value;
 } Row;
 
-/* What the histograms of a tag in a chunk come to: see HistogramSums. */
+/* Sums over the histograms of a tag in a chunk: see HistogramSums. */
 typedef struct {
     int64_t number, records, zero_run, same_run;
     int64_t at, size; /* of the last one's content in the chunk */
@@ -177,7 +177,7 @@ static bool add_row(Rows *rows, const void *row, size_t size) {
     return true;
 }
 
-/* The columns of a layout, borrowed: a tuple, or the number of a histogram. NULL where it is not
+/* The columns of a layout, borrowed: a tuple, or the number of a histogram. NULL if it is not
  * known, or with a Python error set. One double may be a scalar as well: those are left to Python. */
 static PyObject *columns_of(PyObject *layouts, const Found *found) {
     PyObject *key = PyBytes_FromStringAndSize(found->layout, (Py_ssize_t)found->layout_size);
@@ -204,11 +204,11 @@ static bool add_scalars(Rows *rows, const Found *found, PyObject *columns) {
     return true;
 }
 
-/* Whether all values of a histogram are zero: 1 or 0, and -1 where it holds none. The same stands in
- * histogram_sums.py. */
+/* Whether all values of a histogram are zero: 1 or 0, or -1 if it has none. histogram_sums.py does
+ * the same. */
 static int are_zeros(Span content) {
     int found = -1;
-    double bucket[3]; /* its edges, and how many values lie between them */
+    double bucket[3]; /* its edges, and how many values are between them */
     if ((size_t)(content.end - content.at) % sizeof bucket) return -1;
     for (; content.at != content.end; content.at += sizeof bucket) {
         memcpy(bucket, content.at, sizeof bucket);
@@ -226,7 +226,7 @@ static bool add_histogram(Rows *rows, size_t *likely, const Found *found, PyObje
     if (tag == -1 && PyErr_Occurred()) return false;
     Span content = found->values[0];
     int zeros = are_zeros(content);
-    if (zeros < 0) return true; /* some other format, or no values at all */
+    if (zeros < 0) return true; /* another format, or no values at all */
     Histograms *all = (Histograms *)rows->bytes;
     size_t count = rows->size / sizeof *all, i = *likely;
     if (i >= count || all[i].number != tag)

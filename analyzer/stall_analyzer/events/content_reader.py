@@ -1,9 +1,9 @@
 """One event file, record by record: scalars, histograms, the stored model, what a capture wrote and
-wall times; no more than these.
+wall times; nothing else.
 
-TensorBoard's protos parse a record, except two kinds that would cost too much. A long one, mostly
-an image or a graph, is skipped when its head says so. A scalar in a layout that was parsed before
-is taken as it stands (`event_scalars`): a file may hold millions of them.
+TensorBoard's protos parse a record, except two kinds that would cost too much. A long one, usually
+an image or a graph, is skipped if its head says so. A scalar in a layout that was parsed before is
+read directly (`event_scalars`): a file may contain millions of them.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ TENSORFLOW_WRITER = "tensorflow."
 def read_content(
     file: EventFile, content: FileContent, progress: Callable[[int], None], notes: list[Note]
 ) -> None:
-    """Read on where `content` ends, and add to it. What cannot be read becomes notes."""
+    """Continue reading where `content` ends, and add to it. What cannot be read becomes notes."""
     reader = _Reader(file, content, progress)
     read_records(file.path, "an event file", reader.take, notes, content.so_far, reader.take_known)
 
@@ -77,7 +77,8 @@ class _Reader:
             self._progress(position)
 
     def _take_long(self, records: RecordFile, record: Record) -> None:
-        """A record of which we have the head: its time, and all of it if it is worth reading."""
+        """A record of which only the head was read: its time, and all of it if it is worth
+        reading."""
         wall_s = 0.0
         for number, wire_type, start, end in wire.fields(record.data, 0, record.length):
             if number == 1 and wire_type == wire.FIXED64:
@@ -91,12 +92,13 @@ class _Reader:
                 self._take_event(whole)
 
     def _take_event(self, record: Record) -> None:
-        """Take from one record what we need: its time, unchecked, and its values if sound."""
+        """Take what we need from one record: its time, unchecked, and its values if they are
+        intact."""
         event = parsed(Event, record.data)
         wall_s = event.wall_time
         if event.file_version:
             self._take_version(event)
-            return  # its time is in whole seconds: too coarse to count as a first or last one
+            return  # its time is in whole seconds: too coarse to be a first or last time
         self._saw(wall_s, event.HasField("graph_def"))
         values, found = event.summary.value, []
         for value in values:
@@ -117,7 +119,7 @@ class _Reader:
     def _take_value(
         self, record: Record, wall_s: float, value: Any, is_alone: bool
     ) -> float | None:
-        """What one value is for; of a scalar, its number."""
+        """Takes one value by its purpose; for a scalar, its number."""
         kind = value.WhichOneof("value")
         if kind != "tensor":
             return float(value.simple_value) if kind == "simple_value" else None
@@ -143,7 +145,7 @@ class _Reader:
         return None
 
     def _take_model(self, record: Record, value: Any, wall_s: float) -> None:
-        """The first model counts: it is the one of the first epoch."""
+        """The first model counts, since it belongs to the first epoch."""
         text, is_captured = text_of(value.tensor), value.tag == Tag.KERAS_MODEL
         if is_captured in self._found.models or text is None:
             return
@@ -165,10 +167,9 @@ class _Reader:
 
 
 def _is_worth_reading(record: Record, start: int, end: int) -> bool:
-    """Whether a long record, of which we have the head, may hold more than one big value.
-
+    """Whether a long record, of which only the head was read, may contain more than one big value.
     TensorFlow 1 merged scalars and images into one record; the stored model and the dumps of a
-    capture may be long as well.
+    capture may also be long.
     """
     for number, wire_type, value_start, value_end in wire.fields(record.data, start, end):
         if number != 1 or wire_type != wire.BYTES or value_end < end:
@@ -186,9 +187,9 @@ def _is_model(tag: str, plugin: str | None) -> bool:
 
 
 def _is_by_tensorflow(first: Any) -> bool:
-    """Whether the first record of a file is TensorFlow's: newer ones name their writer. The older
-    ones of TensorFlow have a time in whole seconds; Python's writers, which PyTorch's SummaryWriter
-    and tensorboardX use, never had."""
+    """Whether TensorFlow wrote the first record of a file: newer records name their writer. Older
+    ones from TensorFlow have a time in whole seconds; those of Python's writers, which PyTorch's
+    SummaryWriter and tensorboardX use, never do."""
     writer = first.source_metadata.writer
     if writer:
         return bool(writer.startswith(TENSORFLOW_WRITER))

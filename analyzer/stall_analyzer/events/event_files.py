@@ -1,4 +1,4 @@
-"""Event files: scalars, histograms, the stored model, captures, wall times; no more than these."""
+"""Event files: scalars, histograms, the stored model, captures, wall times; nothing else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from stall_analyzer.progress import EVENT_FILE_WEIGHT, Reading, ignore_progress
 
 
 class _Log:
-    """What the files of a run come to, one after the other."""
+    """What the files of a run add up to, one after the other."""
 
     def __init__(self) -> None:
         self.train: dict[str, list[TagColumns]] = {}
@@ -39,11 +39,11 @@ class _Log:
         self.first_wall_s = math.inf
         self.last_wall_s = 0.0
         self.version_wall_s: float | None = None
-        self.opened_s = [math.inf, math.inf]  # of training, of validation
+        self.opened_s = [math.inf, math.inf]  # training, validation
         self.profiled_batches: list[tuple[int, int]] = []
         self.graph_wall_s: float | None = None
         self.records = 0
-        self.writers: set[bool] = set()  # of the files: whether TensorFlow wrote them
+        self.writers: set[bool] = set()  # for each file, whether TensorFlow wrote it
         self.notes: list[Note] = []
 
     def add(self, file: EventFile, content: FileContent, notes: Sequence[Note]) -> None:
@@ -86,8 +86,9 @@ class _Log:
 
 
 def read_events(run: Run, reading: Reading | None = None, kept_in: Path | None = None) -> EventLog:
-    """The scalars of a run, merged over its files in time order, and what else they hold. What is
-    read of large files is kept in a folder, if one is given: the next look continues from there."""
+    """The scalars of a run, merged over its files in order of time, and everything else in them.
+    What was read of large files is kept in a folder, if one is given, so that the next look
+    continues from there."""
     reading = reading or Reading(run, ignore_progress)
     groups = files_by_fit(run.event_files)
     return told_apart([_read_files(files, reading, kept_in) for files in groups])
@@ -133,7 +134,7 @@ def _ns(wall_s: float | None) -> int | None:
 
 
 def _series(columns: Mapping[str, Sequence[TagColumns]]) -> dict[str, Series]:
-    """Each tag by its columns, one for each file."""
+    """Each tag from its columns, one for each file."""
     series = {}
     for tag, parts in columns.items():
         step = np.concatenate([part.step for part in parts])

@@ -1,7 +1,7 @@
 """The scalars of one event file, in the order written, while it is being read.
 
-Protobuf parses the first record of each layout. Those that follow are taken by _scalars (native)
-where pip could build it; otherwise, or with STALL_PURE_PYTHON=1, protobuf parses them all.
+Protobuf parses the first record of each layout. Those that follow are read by _scalars (native) if
+pip could build it; otherwise, or with STALL_PURE_PYTHON=1, protobuf parses them all.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import numpy as np
 from stall_analyzer.model.event_log import HistogramSums
 from stall_analyzer.model.units import Float64s, Int64s
 
-INTERFACE = 2  # the same number stands in _scalars.c
-MOST_LAYOUTS = 10_000  # a file that never repeats one must not fill the memory with them
+INTERFACE = 2  # the same number is in _scalars.c
+MOST_LAYOUTS = 10_000  # a file that never repeats a layout must not fill the memory
 _ROW = struct.Struct("<qqdd")
 _HISTOGRAMS = struct.Struct("<6q")
 _ROWS = np.dtype([("column", "<i8"), ("step", "<i8"), ("wall_s", "<f8"), ("value", "<f8")])
-# Rows are divided by tag now and then: each time costs as much as some hundred of them.
+# Rows are divided by tag now and then: each time costs as much as a few hundred rows.
 _DIVIDE_BYTES = 4 << 20
 
 try:
@@ -29,11 +29,11 @@ try:
 except ImportError:  # no C compiler when this was installed
     HAS_NATIVE = False
 else:
-    HAS_NATIVE = getattr(_scalars, "INTERFACE", 1) == INTERFACE  # else it is an older build
+    HAS_NATIVE = getattr(_scalars, "INTERFACE", 1) == INTERFACE  # otherwise it is an older build
 
 
 class Histograms(NamedTuple):
-    """Of one tag."""
+    """The histograms of one tag."""
 
     tag: str
     sums: HistogramSums
@@ -41,12 +41,12 @@ class Histograms(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What was taken of a chunk."""
+    """What was read from a chunk."""
 
-    end: int  # the place of the first other record
+    end: int  # where the first other record is
     records: int
     histograms: Sequence[Histograms] = ()
-    walls_s: tuple[float, float] | None = None  # the first and the last of histograms
+    walls_s: tuple[float, float] | None = None  # of the first and the last histogram
 
 
 class TagColumns(NamedTuple):
@@ -59,7 +59,7 @@ class TagColumns(NamedTuple):
 
 class EventScalars:
     def __init__(self, known: Mapping[str, TagColumns] | None = None, layouts: Any = None) -> None:
-        """`known`: what was read of the file before, and `layouts` what `plain_layouts` gave."""
+        """`known`: what was read from the file before; `layouts`: what `plain_layouts` returned."""
         known = known or {}
         self._columns = {tag: column for column, tag in enumerate(known)}
         self._parts = [[columns] for columns in known.values()]
@@ -76,12 +76,12 @@ class EventScalars:
             }
 
     def plain_layouts(self) -> list[list[Any]]:
-        """Those that are known, for JSON, with the tags of histograms in the order of numbers."""
+        """The known layouts, for JSON, with the tags of histograms in order of their numbers."""
         learned = [[layout.hex(), columns] for layout, columns in self._layouts.items()]
         return [list(self._histograms), learned]
 
     def take_known(self, chunk: bytes, at: int) -> Known:
-        """Take the records of a chunk from `at` on whose layout is known."""
+        """Take the records of a chunk, from `at` on, whose layouts are known."""
         if not self._layouts:
             return Known(at, 0)
         at, records, rows, found, first_s, last_s = _scalars.take_known(chunk, at, self._layouts)
@@ -98,7 +98,7 @@ class EventScalars:
     def take(
         self, values: Sequence[tuple[str, float]], step: int, wall_s: float, data: bytes | None
     ) -> None:
-        """The scalars of one record. `data` is the record, where it holds nothing else."""
+        """The scalars of one record. `data` is the record, if it contains nothing else."""
         columns = [self._columns.setdefault(tag, len(self._columns)) for tag, _ in values]
         for column, (_, value) in zip(columns, values, strict=True):
             self._add(_ROW.pack(column, step, wall_s, value))
@@ -106,7 +106,7 @@ class EventScalars:
             self._learn(data, tuple(columns))
 
     def learn_histogram(self, tag: str, data: bytes) -> None:
-        """A record that holds a histogram and nothing else."""
+        """A record that contains a histogram and nothing else."""
         self._learn(data, self._histograms.setdefault(tag, len(self._histograms)))
 
     def _learn(self, data: bytes, columns: tuple[int, ...] | int) -> None:

@@ -1,5 +1,5 @@
 """What is taken from one event file. Nothing in it depends on other files, and all of it is plain
-data: so it can be kept, and reading can continue where it stopped."""
+data, so it can be kept, and reading can continue where it stopped."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ class FileContent:
     records: int = 0
     scalars: EventScalars = field(default_factory=EventScalars)
     histograms: HistogramReader = field(default_factory=HistogramReader)
-    plugins: dict[str, str] = field(default_factory=dict)  # of a tag: its first record may say
-    texts: list[str] = field(default_factory=list)  # of a capture
+    plugins: dict[str, str] = field(default_factory=dict)  # by tag, if its first record says so
+    texts: list[str] = field(default_factory=list)  # from a capture
     # The first that could be read, by whether a capture stored it.
     models: dict[bool, StoredModel] = field(default_factory=dict)
-    unread_models: list[tuple[bool, Note]] = field(default_factory=list)  # those before it
+    unread_models: list[tuple[bool, Note]] = field(default_factory=list)  # the ones before it
     first_wall_s: float = math.inf
     last_wall_s: float = 0.0
-    opened_s: float = math.inf  # earliest and first record that names the version of the format
+    opened_s: float = math.inf  # earliest and first record with the version of the format
     version_wall_s: float | None = None
     graph_wall_s: float | None = None
     profiled_batches: list[tuple[int, int]] = field(default_factory=list)

@@ -1,7 +1,7 @@
 """Several fits in one process: Keras's callback begins a new event file with each fit().
 
-The first of them is what a log is about. A fit that continues with the model and the epoch count of
-the one before is more of the same; any other is kept separate.
+The first of them is what a log is about. A fit that continues with the model and the epoch numbers
+of the one before belongs to it; any other is kept separate.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ OF_EPOCHS, OF_BATCHES, OF_STEPS = "epoch_", "batch_", "evaluation_"  # tags of K
 
 
 def files_by_fit(files: Sequence[EventFile]) -> list[list[EventFile]]:
-    """Files that may be those of one fit each; what belongs to no single one is with the first."""
+    """Files grouped by the fit that may have written them; the first group also has the others."""
     leading = "train" if any(file.role == "train" for file in files) else "run"
     written = [(file, writer_of(file.path)) for file in files]
     boards = [(f, w) for f, w in written if w is not None and w.pid is not None and not w.captures]
@@ -39,7 +39,7 @@ def files_by_fit(files: Sequence[EventFile]) -> list[list[EventFile]]:
 
 
 def told_apart(logs: Sequence[EventLog]) -> EventLog:
-    """The first fit, with the others in order of time."""
+    """The first fit, and the others in order of time."""
     fits = [logs[0]]
     for log in logs[1:]:
         if _is_another_fit(fits[-1], log):
@@ -52,7 +52,7 @@ def told_apart(logs: Sequence[EventLog]) -> EventLog:
 
 def is_same_model(one: EventLog, other: EventLog) -> bool | None:
     """Keras gives the layers of each model new names, unless it is told to forget the old ones; the
-    steps of a new one are counted from 0 again. None where nothing tells."""
+    steps of a new model count from 0 again. None if not known."""
     names = [_layer_names(log) for log in (one, other)]
     if not all(names):
         return None
@@ -74,7 +74,7 @@ def _layer_names(log: EventLog) -> list[object]:
 
 
 def _is_another_fit(before: EventLog, log: EventLog) -> bool:
-    """Not a second writer of the same training, nor its continuation."""
+    """Neither a second writer of the same fit nor its continuation."""
     if log.keras is None:
         return _begins_anew(before.train, log.train)
     if before.keras is None:
@@ -83,7 +83,7 @@ def _is_another_fit(before: EventLog, log: EventLog) -> bool:
 
 
 def _begins_anew(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
-    """Whether what was logged before is logged again, from its first steps on."""
+    """Whether the same things are logged again, from the first steps on."""
     pairs = [(before[tag], series) for tag, series in after.items() if tag in before]
     return bool(pairs) and all(
         later.wall_ns.min() >= earlier.wall_ns.max() and later.step.min() <= earlier.step.min()
@@ -92,7 +92,7 @@ def _begins_anew(before: Mapping[str, Series], after: Mapping[str, Series]) -> b
 
 
 def _counts_on(before: Mapping[str, Series], after: Mapping[str, Series]) -> bool:
-    """Whether the epochs of both are counted through."""
+    """Whether epoch numbers continue from one to the other."""
     pairs = [
         (before[tag], series)
         for tag, series in after.items()

@@ -1,7 +1,7 @@
 """Histograms in event files, as far as they show that a layer is dead: sums over a tag's records.
 
-A histogram is a tensor of doubles with a row for each bucket: its edges, and how many values lie
-between them. Where all values are the same, both edges are that value.
+A histogram is a tensor of doubles with a row for each bucket: its edges, and how many values are
+between them. If all values are the same, both edges are that value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class HistogramReader:
         self._last: dict[str, bytes] = {}
 
     def plain(self) -> list[list[object]]:
-        """All of it, for JSON."""
+        """Everything as plain data, for JSON."""
         return [[tag, sums, self._last[tag].hex()] for tag, sums in self.sums.items()]
 
     @classmethod
@@ -46,16 +46,16 @@ class HistogramReader:
         """The rows of a histogram."""
         are_zeros = None if len(content) % _BUCKET.size else _are_zeros(content)
         if are_zeros is None:
-            return  # some other format, or no values at all
+            return  # another format, or no values at all
         self.go_on(tag, HistogramSums(1, zero_run=int(are_zeros), same_run=1), content)
 
     def add(self, later: HistogramReader) -> None:
-        """What another file goes on with."""
+        """Adds what another file continues with."""
         for tag, after in later.sums.items():
             self.go_on(tag, after, later._last[tag])
 
     def go_on(self, tag: str, after: HistogramSums, last: bytes) -> None:
-        """What later histograms of a tag come to; `last` is the content of the last one."""
+        """Adds the sums of a tag's later histograms; `last` is the content of the last one."""
         before = self.sums.get(tag) or HistogramSums()
         goes_on = after.same_run == after.records and last == self._last.get(tag)
         self.sums[tag] = HistogramSums(
@@ -67,7 +67,7 @@ class HistogramReader:
 
 
 def _are_zeros(content: bytes) -> bool | None:
-    """Whether all values of a histogram are zero; None where it holds none."""
+    """Whether all values of a histogram are zero; None if it has none."""
     found = None
     for left, right, count in _BUCKET.iter_unpack(content):
         if count > 0:

@@ -1,7 +1,7 @@
-"""What was read of a large event file that grows, kept on disk: the next look reads what was added.
+"""What was read of a large, growing event file, kept on disk: the next look reads only the rest.
 
-A file that was rewritten or cut since then no longer has the same bytes at places all over
-what was read, so it is read from its beginning.
+A file that was rewritten or truncated since then no longer has the same bytes at places spread over
+the part that was read, so it is read from the beginning.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ from stall_analyzer.model.runs import EventFile
 
 SUFFIX = ".events"
 MADE_BY = ("captures", "events", "files", "model")  # whose sources decide what is kept
-WORTH_KEEPING_BYTES = 1 << 20  # a smaller file is read as quickly as what is kept of it
-WORTH_ADDING_BYTES = 4 << 20  # less is read again as quickly as all that is known is written
-PLACES, PLACE_BYTES = 16, 4096  # of a file that are compared
+WORTH_KEEPING_BYTES = 1 << 20  # a smaller file can be read as quickly as what would be kept
+WORTH_ADDING_BYTES = 4 << 20  # reading less again is as quick as writing everything that is known
+PLACES, PLACE_BYTES = 16, 4096  # in a file that are compared
 PLAIN = (
     "records", "plugins", "texts", "first_wall_s", "last_wall_s", "opened_s", "version_wall_s",
     "graph_wall_s",
@@ -41,7 +41,7 @@ DAMAGE = (OSError, ValueError, TypeError, KeyError, AttributeError, StallError)
 
 
 def load_content(folder: Path | None, file: EventFile) -> FileContent:
-    """What is known of the file; nothing where it is no longer the same."""
+    """What is known about the file; nothing if it is no longer the same."""
     if folder is not None and _is_worth_keeping(file):
         with suppress(*DAMAGE), _path(folder, file).open("rb") as kept:
             crc, _, line = kept.readline().partition(b" ")
@@ -83,7 +83,7 @@ def _is_same(file: EventFile, about: dict[str, Any]) -> bool:
 
 
 def _places(stream: BinaryIO, size: int) -> str:
-    """What the first bytes of the file hold, here and there."""
+    """Samples of the part of the file that was read."""
     found = hashlib.sha256()
     last = max(size - PLACE_BYTES, 0)
     for number in range(PLACES):

@@ -1,4 +1,4 @@
-"""What the TensorBoard callback stored of the model, read as plain JSON.
+"""What the TensorBoard callback stored about the model, read as plain JSON.
 
 Nothing is deserialized by Keras: a lambda in that JSON is marshaled bytecode. Every value may
 have an unexpected type; what we do not understand becomes None or is left out.
@@ -14,7 +14,7 @@ from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.model.event_log import KerasConfig
 
 LAMBDA = "<lambda>"
-MAX_DEPTH = 50  # of models inside models; no real one comes near
+MAX_DEPTH = 50  # for models inside models; no real one comes close
 
 Json = Mapping[str, object]
 
@@ -81,13 +81,13 @@ def _layer(layer: Json, depth: int) -> Iterator[Json]:
         flat["input_shape"] = _object(layer.get("build_config"))["input_shape"]
     yield flat
     if depth > 1:
-        for value in config.values():  # Bidirectional, TimeDistributed and their like
+        for value in config.values():  # Bidirectional, TimeDistributed and the like
             if _is_object(value) and _is_layer(value):
                 yield from _layer(value, depth - 1)
 
 
 def _is_chain(model: Json, depth: int) -> bool:
-    """Whether each layer feeds only the next one: nothing goes around a layer that is broken."""
+    """Whether each layer feeds only the next one, so that nothing bypasses a broken layer."""
     if depth == 0:
         return False
     config = model.get("config")
@@ -98,14 +98,14 @@ def _is_chain(model: Json, depth: int) -> bool:
     if not all(_is_chain(layer, depth - 1) for layer in inside):
         return False
     fed_by = [_fed_by(_object(layer).get("inbound_nodes")) for layer in layers]
-    if not any(fed_by):  # a Sequential has no need to say
+    if not any(fed_by):  # a Sequential need not say
         return _text(model.get("class_name")) == "Sequential" or isinstance(config, list)
     sources = [name for names in fed_by for name in names]
     return all(len(names) <= 1 for names in fed_by) and len(set(sources)) == len(layers) - 1
 
 
 def _fed_by(nodes: object) -> list[str]:
-    """The layers whose outputs a layer takes, once for each time, as Keras 2 or 3 writes them."""
+    """The layers whose outputs a layer takes, once per use, as Keras 2 or 3 writes them."""
     if isinstance(nodes, list):
         if len(nodes) == 4 and isinstance(nodes[0], str):  # Keras 2: name, node, tensor, arguments
             return [nodes[0]]
@@ -119,7 +119,7 @@ def _fed_by(nodes: object) -> list[str]:
 
 
 def _has_settings(value: object) -> TypeGuard[Json]:
-    """An initializer or a regularizer with numbers of its own."""
+    """An initializer or a regularizer that has numbers."""
     return _is_object(value) and _is_object(value.get("config")) and not _is_layer(value)
 
 
@@ -132,7 +132,7 @@ def _is_layer(value: object) -> bool:
 
 
 def _plain(value: object) -> object:
-    """Serialized objects by their name, everything else as it is."""
+    """Serialized objects become their names, everything else stays as it is."""
     return _name(value) if _is_object(value) else value
 
 

@@ -12,12 +12,12 @@ from tensorboard.compat.proto.types_pb2 import DataType
 from stall_analyzer.errors import WireError
 from stall_analyzer.model.units import Float64s
 
-# Protobuf before 4 tells the terminal of such damage; checksums tell us.
+# Protobuf before 4 prints such damage to the terminal; checksums tell us.
 warnings.filterwarnings("ignore", "Unexpected end-group tag", RuntimeWarning)
 
 Tensor: TypeAlias = Any  # a TensorProto: TensorBoard's protos have no types
 
-# How tensor_content holds an element, and the field that holds elements otherwise.
+# How tensor_content stores an element, and the field that has the elements otherwise.
 _FLOATS = {
     DataType.DT_FLOAT: ("<f4", "float_val"),
     DataType.DT_DOUBLE: ("<f8", "double_val"),
@@ -38,7 +38,7 @@ _NUMBERS = _FLOATS | {
 
 
 def parsed(kind: Any, data: bytes) -> Any:
-    """A message of this kind of proto; WireError where the bytes are none."""
+    """A message of this kind of proto; raises WireError if the bytes are not one."""
     try:
         return kind.FromString(data)
     except DecodeError as error:
@@ -52,7 +52,7 @@ def scalar_of(tensor: Tensor) -> float | None:
         return None
     values = _elements(tensor, *_NUMBERS[tensor.dtype])
     if not len(values):
-        return 0.0  # protobuf leaves out what is zero
+        return 0.0  # protobuf leaves out zeros
     return float(values[0]) if len(values) == 1 else None
 
 
@@ -70,12 +70,12 @@ def _elements(tensor: Tensor, layout: str, field: str) -> Float64s:
     content: bytes = tensor.tensor_content
     if not content and field != "half_val":
         return np.array(getattr(tensor, field), dtype=np.float64)
-    if not content:  # 16 bits each, in an integer
+    if not content:  # 16 bits each, stored in integers
         content = np.array(tensor.half_val, dtype="<u4").astype("<u2").tobytes()
     if len(content) % np.dtype(layout).itemsize:
         raise WireError("a tensor ends inside an element")
     values = np.frombuffer(content, layout)
     if tensor.dtype == DataType.DT_BFLOAT16:  # the upper half of a float32
         values = (values.astype("<u4") << 16).view("<f4")
-    with np.errstate(invalid="ignore"):  # there are NaNs that processors complain of
+    with np.errstate(invalid="ignore"):  # there are NaNs that processors complain about
         return values.astype(np.float64)

@@ -14,5 +14,6 @@ def checked(wall_s: float) -> float:
 
 
 def wall_ns_of(wall_s: float) -> int:
-    seconds = int(checked(wall_s))  # apart, because the product of the whole would lose 256 ns
+    # Separately, because the product of the whole number would lose 256 ns.
+    seconds = int(checked(wall_s))
     return seconds * 10**9 + round((wall_s - seconds) * 1e9)

@@ -1,1 +1,1 @@
-"""Everything that touches a disk or an object store, and the bytes that are framed there."""
+"""Everything that touches a disk or an object store, and the framing of records there."""

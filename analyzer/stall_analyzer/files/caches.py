@@ -1,4 +1,4 @@
-"""What is kept from one call to the next: where, and of which version of a run's files.
+"""What is kept from one call to the next: where, and for which version of a run's files.
 
 A run is the same as before exactly when `version_of` says so.
 """
@@ -23,26 +23,26 @@ from stall_analyzer.files import files
 from stall_analyzer.files.output import write_file
 from stall_analyzer.model.runs import Run
 
-# Several times as long as the silence after which a run is taken for dead, because the clocks of
-# machines and file servers differ.
+# Several times the silence after which a run is considered dead, because the clocks of machines and
+# file servers differ.
 LIVE_S = 600.0
 SOURCES = (".py", ".c", ".h")
-_PACKAGE = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  no Path: there are so many in it
+_PACKAGE = os.path.dirname(stall_analyzer.__file__)  # noqa: PTH120  faster than Path
 
 
 def cache_folder() -> Path:
-    """All in it is ours and may be deleted. platformdirs knows where it is on each system;
+    """Everything in it is ours and may be deleted. platformdirs knows where it is on each system;
     STALL_CACHE_DIR overrides that."""
     chosen = os.environ.get("STALL_CACHE_DIR")
     if chosen:
         return Path(chosen)
-    from platformdirs import user_cache_path  # noqa: PLC0415  only whoever keeps something needs it
+    from platformdirs import user_cache_path  # noqa: PLC0415  needed only to keep something
 
     return user_cache_path("tensorboard-plugin-stall")
 
 
 def results_folder() -> Path:
-    """Where it cannot be written, a temporary folder serves as long as the process lives."""
+    """If it cannot be written, a temporary folder is used as long as the process lives."""
     place = cache_folder() / "results"
     try:
         place.mkdir(parents=True, exist_ok=True)
@@ -55,21 +55,22 @@ def results_folder() -> Path:
 
 
 def version_of(run: Run, live: bool | None = None) -> str:
-    """Changes with everything that the analysis of a run is given, and with the analyzer. `live`:
-    whether it goes on, if not as the times of its files tell."""
-    given = replace(run, changed_unix_s=None)  # each file's own stamp tells more
+    """Changes with everything that goes into the analysis of a run, and with the analyzer. `live`:
+    whether the run is still going, if known better than from its files' times."""
+    given = replace(run, changed_unix_s=None)  # each file's own stamp says more
     live = is_live(run) if live is None else live
     return digest(code_version(), files.absolute(run.path), repr(given), live)
 
 
 def is_live(run: Run) -> bool:
     """Whether it may still be training, as far as the times of its files tell. What is said about
-    such a run ("it still runs", "it was killed") changes without its files."""
+    such a run ("still running", "it was killed") changes even if its files do not."""
     return run.changed_unix_s is None or time.time() - run.changed_unix_s < LIVE_S
 
 
 def shows_changes(run: Run) -> bool:
-    """Whether a change of its files would change its version: not on every file system."""
+    """Whether a change to its files would change its version, which is not so on every file
+    system."""
     stamps = [host.stamp for session in run.sessions for host in session.hosts]
     stamps += [file.stamp for file in run.event_files]
     stamps += [dump.stamp for dump in run.dumps]
@@ -83,11 +84,9 @@ def digest(*parts: object) -> str:
 
 @cache
 def code_version() -> str:
-    """The version and what the sources say: a checkout changes without a version. The same on every
-    machine, so that many of them can work into one store.
-
-    Reading them takes several times as long as looking at their sizes and times, so what they said
-    is kept with those.
+    """The version and a hash of the source, since a checkout changes without a new version. The
+    same on every machine, so that many of them can share one store. Reading the source takes
+    several times as long as looking at sizes and times, so the hash is kept with those.
     """
     state, kept = code_state(), cache_folder() / f"sources-{digest(_PACKAGE)}"
     try:
@@ -96,22 +95,22 @@ def code_version() -> str:
         known = version = ""
     if known != state:
         version = _read_version(sorted(_sources()))
-        with suppress(UsageError):  # where nothing can be kept
+        with suppress(UsageError):  # if nothing can be kept
             write_file(kept, [f"{state}\n{version}"], lasting=False)
     return version
 
 
 @cache
 def code_state(*folders: str) -> str:
-    """Of the sources in these folders, or of all. Changes with them, too, but is another one on
-    each machine; in return it is known sooner."""
+    """The state of the source in these folders, or of all. It also changes with the source, but
+    differs between machines; in return, it is quicker to compute."""
     return digest(*sorted(f"{path} {size} {ns}" for path, (size, ns) in _sources(*folders).items()))
 
 
 def _sources(*folders: str) -> dict[str, tuple[int, int]]:
-    """Size and time of each."""
+    """Size and time of each source file."""
     found, waiting = {}, [f"{folder}/" for folder in folders] or [""]
-    for inside in waiting:  # which grows
+    for inside in waiting:  # grows during the loop
         with os.scandir(f"{_PACKAGE}/{inside}") as entries:
             for entry in entries:
                 if entry.name.endswith(SOURCES):

@@ -28,7 +28,7 @@ def join(folder: str, *names: str) -> str:
 
 
 def tidied(path: str) -> str:
-    """Without what means nothing in it, such as a slash at its end."""
+    """Without meaningless parts, such as a slash at the end."""
     return path if is_url(path) else str(Path(path))
 
 
@@ -41,23 +41,23 @@ def split(path: str) -> tuple[str, str]:
 
 
 def absolute_parts(path: str) -> tuple[str, ...]:
-    """The components of a path from its root on, links resolved; for a URL, those after `://`."""
+    """The components of a path from its root, with links resolved; for a URL, those after `://`."""
     if is_url(path):
         return tuple(part for part in path.split("://", 1)[1].split("/") if part)
     try:
         return Path(path).resolve().parts
-    except (OSError, RuntimeError, ValueError):  # a loop of links, a name that cannot be
+    except (OSError, RuntimeError, ValueError):  # a loop of links, or an impossible name
         return Path(path).absolute().parts
 
 
 def absolute(path: str) -> str:
-    """A name that means the same file whatever folder it is said in."""
+    """A name that means the same file whatever the current folder is."""
     return path if is_url(path) or not path else os.path.abspath(path)  # noqa: PTH100  links stay links
 
 
 def did_you_mean(path: str) -> str:
-    """` (did you mean logs/run1?)`, for a path of which a part is misspelled; empty where nothing
-    is like it, or it is behind a URL."""
+    """` (did you mean logs/run1?)`, for a path with a misspelled part; empty if nothing is similar,
+    or for a URL."""
     if is_url(path) or not path:
         return ""
     try:
@@ -67,19 +67,19 @@ def did_you_mean(path: str) -> str:
         names = [entry.name for entry in missing.parent.iterdir()]
     except (OSError, ValueError):
         return ""
-    from difflib import get_close_matches  # noqa: PLC0415  few are ever misspelled
+    from difflib import get_close_matches  # noqa: PLC0415  rarely needed
 
     like = get_close_matches(missing.name, names, n=1)
     return f" (did you mean {missing.parent / like[0]}?)" if like else ""
 
 
 def kind(path: str) -> str | None:
-    """What lies at a path: "folder", "file" or None for nothing."""
+    """What is at a path: "folder", "file" or None for nothing."""
     if is_url(path):
         return remote.kind(path)
     try:
         is_folder, exists = Path(path).is_dir(), Path(path).exists()
-    except (OSError, ValueError) as error:  # a name that cannot be
+    except (OSError, ValueError) as error:  # an impossible name
         raise Unreachable(reason(error)) from error
     return "folder" if is_folder else "file" if exists else None
 
@@ -98,8 +98,8 @@ def info(path: str) -> FileInfo:
 
 
 def open_binary(path: str, fetched: Callable[[int], None] = lambda _: None) -> BinaryIO:
-    """A seekable stream of the file's bytes. Where they are fetched from far away first, `fetched`
-    hears how many have come."""
+    """A seekable stream of the file's bytes. If they must be fetched over a network first,
+    `fetched` is told how many have arrived."""
     if is_url(path):
         return remote.open_binary(path, fetched)
     try:
@@ -109,7 +109,7 @@ def open_binary(path: str, fetched: Callable[[int], None] = lambda _: None) -> B
 
 
 def _opened(path: str) -> BinaryIO:
-    """Without waiting: a pipe or a device that bears the name of a file is refused."""
+    """Opens without waiting: a pipe or a device is refused."""
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
@@ -118,7 +118,7 @@ def _opened(path: str) -> BinaryIO:
 
 
 def read_head(path: str, count: int) -> bytes:
-    """The first bytes, without fetching the rest of a file that is far away."""
+    """The first bytes, without fetching the rest of a remote file."""
     if is_url(path):
         return remote.read_head(path, count)
     try:
@@ -141,7 +141,7 @@ def read_part(path: str, start: int, count: int) -> bytes:
 
 
 def folder(path: str) -> Folder:
-    """The files of one folder, without what lies below it."""
+    """The files of one folder, without those in folders below it."""
     if is_url(path):
         return remote.folder(path)
     try:
@@ -153,8 +153,8 @@ def folder(path: str) -> Folder:
 
 
 def walk(root: str) -> Iterator[Folder]:
-    """Every folder from `root` down, each one once, whatever links point where. Depth first: once a
-    folder has been left, nothing more comes from below it, except through a link."""
+    """Every folder from `root` down, each one once, wherever links point. Depth first: once a
+    folder has been left, nothing more from below it follows, except through a link."""
     return remote.walk(root) if is_url(root) else _walk_local(root)
 
 

@@ -1,4 +1,4 @@
-"""One bad piece costs itself and a note, never the run."""
+"""If one piece is bad, only that piece is lost, and a note says so; never the run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stall_analyzer.model.notes import Note
 
 @contextmanager
 def guarded(what: str, notes: list[Note], where: str = "") -> Iterator[None]:
-    """Inside, whatever goes wrong with one piece becomes a note. `what` begins a sentence."""
+    """Inside, any error with one piece becomes a note. `what` begins a sentence."""
     try:
         yield
     except Exception as error:
@@ -20,7 +20,7 @@ def guarded(what: str, notes: list[Note], where: str = "") -> Iterator[None]:
 
 
 def note_of(what: str, error: Exception, where: str = "") -> Note:
-    """What a disk or the memory refused may be there next time; what its bytes say may not."""
+    """An error of a disk or of memory may not happen next time; one caused by the bytes will."""
     if isinstance(error, MemoryError):
         return Note("error", f"{what} could not be read: memory ran out.", where, may_pass=True)
     if isinstance(error, OSError | UnreadableFile):

@@ -10,11 +10,11 @@ from stall_analyzer.model.records import dataclass
 
 @dataclass(frozen=True)
 class FileInfo:
-    """What a listing tells about a file."""
+    """What a listing says about a file."""
 
     size: int
-    modified_unix_s: float | None  # None where the file system does not say
-    stamp: str = ""  # changes whenever the file does; empty where the file system cannot tell
+    modified_unix_s: float | None  # None if the file system does not say
+    stamp: str = ""  # changes whenever the file does; empty if the file system cannot tell
 
 
 @dataclass(frozen=True)
@@ -23,10 +23,11 @@ class Folder:
 
     path: str
     parts: tuple[str, ...]
-    names: tuple[str, ...]  # of the files in it, sorted
+    names: tuple[str, ...]  # its files, sorted
     problem: str | None = None  # why it could not be listed in full
-    has_links: bool = False  # to folders, which come after all others
-    listed: Mapping[str, FileInfo] = field(default_factory=dict)  # what came with the names
+    has_links: bool = False  # to other folders, which come after all others
+    # What the listing said besides the names.
+    listed: Mapping[str, FileInfo] = field(default_factory=dict)
 
 
 def reason(error: Exception) -> str:

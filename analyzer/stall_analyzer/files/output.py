@@ -1,4 +1,4 @@
-"""Writing a report into a file: refused before the work, and all or nothing after it."""
+"""Writing a report into a file: checked before the work, and all or nothing after it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from stall_analyzer.errors import UsageError
 
 
 def check_file(path: Path) -> None:
-    """Before minutes of work, not after."""
+    """Raises before minutes of work, not after."""
     if path.is_dir():
         raise UsageError(f"cannot write {path}: it is a directory")
     if not path.parent.is_dir():
@@ -20,11 +20,11 @@ def check_file(path: Path) -> None:
 
 
 def write_file(path: Path, pieces: Iterable[str | bytes], *, lasting: bool = True) -> None:
-    """Whoever reads `path` never sees half a report; a `lasting` one not even after the power was
-    cut. What can be made again need not wait for the disk."""
-    target = path.resolve() if path.is_symlink() else path  # a link stays one
+    """Readers of `path` never see half a report; if `lasting`, not even after a power failure. What
+    can be made again need not wait for the disk."""
+    target = path.resolve() if path.is_symlink() else path  # a link stays a link
     in_place = target.exists() and not target.is_file()  # a device or pipe cannot be replaced
-    aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may write the same
+    aside = f".{target.name}.{os.urandom(4).hex()}.partial"  # others may be writing the same file
     written = target if in_place else target.with_name(aside)
     is_done = in_place
     try:

@@ -1,8 +1,8 @@
-"""Files behind URLs (`s3://…`, `gs://…`), by fsspec: listed at once, read once, asked again after a
-cut connection.
+"""Files behind URLs (`s3://…`, `gs://…`), via fsspec: listed in one go, read once, requested again
+after a broken connection.
 
-fsspec is imported only when a URL is met, because importing it would slow down every local start.
-Each of its file systems raises errors of its own; all of them come out as UnreadableFile.
+fsspec is imported only for a URL, because importing it would slow down every local start. Each of
+its file systems raises its own errors; all of them become UnreadableFile.
 """
 
 from __future__ import annotations
@@ -28,31 +28,32 @@ from stall_analyzer.model.patterns import pattern
 
 Answer = TypeVar("Answer")
 
-# Asked for in one go. Most files are smaller, so that each of them is one request.
+# Requested in one go. Most files are smaller, so each of them is one request.
 BLOCK_BYTES = 16 << 20
-# Before asking again. Drivers have patience of their own, but not each of them, nor for everything.
+# Before trying again. Some drivers retry by themselves, but not all of them, and not for
+# everything.
 WAITS_S = (0.5, 2.0, 8.0)
-# And then, where the store asks for fewer requests: it means minutes.
+# After that, if the store asks for fewer requests: it means minutes.
 THROTTLED_WAITS_S = (30.0, 60.0)
 THROTTLED = pattern(r"slow ?down|reduce your request rate|too many requests|rate limit", re.I)
 EXPIRED = pattern(r"expired", re.I)
-# Asking again would give the same answer.
+# Trying again would give the same answer.
 LASTING = (
     FileNotFoundError, PermissionError, IsADirectoryError, NotADirectoryError,
     ImportError, NotImplementedError, TypeError, ValueError,
 )  # fmt: skip
-# What has to be installed for a kind of URL, where we have an extra for it.
+# Which extra has to be installed for a kind of URL.
 EXTRAS = {"s3": "s3", "s3a": "s3", "gs": "gcs", "gcs": "gcs"}
 # File systems have no common names for these.
 STAMPS = ("ETag", "etag", "generation")
 TIMES = ("LastModified", "last_modified", "mtime", "updated", "modified", "created")
 
-# Makes the folder they are in.
+# Creates the folder they are in.
 _copies: ContextVar[Callable[[], Path] | None] = ContextVar("copies", default=None)
 
 
 def kind(url: str) -> str | None:
-    """What lies there: "folder", "file" or None for nothing."""
+    """What is there: "folder", "file" or None for nothing."""
     filesystem, inner = _filesystem(url)
     try:
         found = _patiently(lambda: filesystem.info(inner))
@@ -94,7 +95,7 @@ def folder(url: str) -> Folder:
 
 @contextmanager
 def copies_kept() -> Iterator[None]:
-    """Inside, a file that is opened again is not fetched again."""
+    """Inside, a file that is opened a second time is not fetched again."""
     with ExitStack() as ending:
 
         @cache
@@ -110,15 +111,15 @@ def copies_kept() -> Iterator[None]:
 
 
 def open_binary(url: str, fetched: Callable[[int], None]) -> BinaryIO:
-    """The file's bytes in a temporary file: whoever reads may go back and forth in them, and each
-    of them still crosses the network once."""
+    """The file's bytes in a temporary file: the reader may go back and forth, and each byte still
+    crosses the network only once."""
     folder = _copies.get()
     kept = folder() / hashlib.sha256(url.encode(errors="replace")).hexdigest() if folder else None
     if kept and kept.exists():
         return kept.open("rb")
     filesystem, inner = _filesystem(url)
     size = _size(filesystem, inner)
-    # Closed with what is returned.
+    # Closed together with the returned stream.
     copy = kept.open("w+b", buffering=0) if kept else tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
     try:
         for start in range(0, size, BLOCK_BYTES):
@@ -134,10 +135,10 @@ def open_binary(url: str, fetched: Callable[[int], None]) -> BinaryIO:
 
 
 def walk(root: str) -> Iterator[Folder]:
-    """Every folder that holds a file, parents before their children. One listing serves for all: an
-    object store has no folders, and asking it for each in turn would take hours."""
+    """Every folder that contains a file, parents before their children. One listing covers all of
+    them: an object store has no folders, and listing each in turn would take hours."""
     filesystem, base = _filesystem(root)
-    filesystem.invalidate_cache()  # TensorBoard lives long, and wants to see new files
+    filesystem.invalidate_cache()  # TensorBoard runs for a long time, and must see new files
     try:
         found = _patiently(lambda: filesystem.find(base, detail=True))
     except Unreachable as error:
@@ -149,7 +150,7 @@ def walk(root: str) -> Iterator[Folder]:
         if name and about.get("type") != "directory":
             files.append((tuple(parts), name, _file_info(about)))
     found.clear()
-    filesystem.invalidate_cache()  # what it keeps of the listing is larger than ours
+    filesystem.invalidate_cache()  # its copy of the listing is larger than ours
     files.sort(key=lambda file: file[:2])
     for parts, inside in groupby(files, key=lambda file: file[0]):
         listed = {name: about for _, name, about in inside}
@@ -171,7 +172,7 @@ def _block(filesystem: Any, inner: str, start: int, end: int) -> bytes:
 
 
 def _patiently(ask: Callable[[], Answer]) -> Answer:
-    """Raises Unreachable where an error will not pass, or has not passed for long enough."""
+    """Raises Unreachable if an error is permanent, or has lasted long enough."""
     tries = 0
     while True:
         try:
@@ -180,7 +181,8 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
             waits_s = WAITS_S + THROTTLED_WAITS_S if THROTTLED.search(str(error)) else WAITS_S
             if tries >= len(waits_s) or _is_lasting(error):
                 raise Unreachable(_what_to_do(error)) from error
-        time.sleep(waits_s[tries] * random.uniform(0.5, 1.5))  # many were cut off together
+        # Many connections may have broken at once.
+        time.sleep(waits_s[tries] * random.uniform(0.5, 1.5))
         tries += 1
 
 
@@ -194,7 +196,7 @@ def _what_to_do(error: Exception) -> str:
 
 
 def _is_lasting(error: Exception) -> bool:
-    # Without credentials it is not the connection that fails; each driver says so by its own name.
+    # Missing credentials are not a connection error; each driver has its own name for them.
     return isinstance(error, LASTING) or "Credential" in type(error).__name__
 
 

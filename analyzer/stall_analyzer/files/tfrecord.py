@@ -20,11 +20,11 @@ from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
 
-# A longer record is mostly a graph, an image or a histogram: its head says which.
+# A longer record is usually a graph, an image or a histogram: its head says which.
 HEAD_BYTES = 64 * 1024
-# Nothing that we want is longer than this; it keeps a strange file from filling the memory.
+# Nothing we need is longer than this; the limit keeps an odd file from filling the memory.
 MAX_RECORD_BYTES = 256 * 1024 * 1024
-# Read at once, for what may be thousands of records; more than the head of one.
+# Read in one go, for what may be thousands of records; more than the head of one.
 CHUNK_BYTES = 1024 * 1024
 SHRANK = "it became shorter while it was being read"
 
@@ -34,18 +34,18 @@ _CASTAGNOLI = 0x82F63B78  # the polynomial, bits reversed
 
 
 class Record(NamedTuple):
-    offset: int  # of the record's envelope in the file
-    length: int  # of the data
+    offset: int  # where the record's envelope is in the file
+    length: int  # length of the data
     data: bytes  # all of it, or its first HEAD_BYTES
-    crc: int | None  # as stored behind the data; None when only the head was read
+    crc: int | None  # as stored after the data; None if only the head was read
 
     @property
     def is_whole(self) -> bool:
         return len(self.data) == self.length
 
 
-# Takes what it knows of a chunk of a file, and says where that ends. Given the chunk, where in it a
-# record begins, and the chunk's own place in the file.
+# Takes the records that it recognizes in a chunk of a file, and returns where they end. Given the
+# chunk, where in it a record begins, and the chunk's own position in the file.
 Skip: TypeAlias = Callable[[bytes, int, int], int]
 
 
@@ -53,25 +53,26 @@ Skip: TypeAlias = Callable[[bytes, int, int], int]
 class ReadSoFar:
     """How far a file was read."""
 
-    position: int = 0  # behind the last whole record
+    position: int = 0  # after the last complete record
     damaged: int = 0  # records
 
 
 class RecordFile:
-    """Iterates over the records of a stream but for those that `skip` takes; `damage` then says why
-    it ended early, if it did, and `position` where that was: behind the last whole record."""
+    """Iterates over the records of a stream except those that `skip` takes; `damage` then says why
+    it ended early, if it did, and `position` where: after the last complete record."""
 
     def __init__(self, stream: BinaryIO, position: int = 0, skip: Skip | None = None) -> None:
         self._stream = stream
         self._skip = skip
         self.position = position
-        self._lengths: dict[bytes, int] = {}  # by header: summaries of one kind have one length
+        # By header: summaries of the same kind have the same length.
+        self._lengths: dict[bytes, int] = {}
         self.damage: str | None = None
         self.is_foreign = False  # not even its first bytes are those of a record
 
     def __iter__(self) -> Iterator[Record]:
-        # The size now: a file that is being written may grow while we read, and the end that we
-        # saw first is as good as any.
+        # The size now: a file that is being written may grow while it is read, and the end that was
+        # seen first is as good as any.
         size = self._stream.seek(0, io.SEEK_END)
         while (position := self.position) < size and self.damage is None:
             self._stream.seek(position)  # `whole` may have moved the stream
@@ -81,10 +82,11 @@ class RecordFile:
                 self.damage = _why_it_ends(len(chunk), size - position)
 
     def _records_in(self, chunk: bytes, position: int, size: int) -> Generator[Record, None, int]:
-        """Those in a chunk of the file, of long ones the heads; returns the place behind them."""
+        """The records in a chunk of the file, only the heads of long ones; returns the position
+        after them."""
         at = 0
         while True:
-            if self._skip is not None and at < len(chunk):  # a long record may end behind it
+            if self._skip is not None and at < len(chunk):  # a long record may end after it
                 at = self._skip(chunk, at, position)
             header = chunk[at : at + _HEADER.size]
             if len(header) < _HEADER.size:
@@ -130,8 +132,8 @@ def read_records(
     so_far: ReadSoFar | None = None,
     skip: Skip | None = None,
 ) -> None:
-    """Give each record of a file to `take`, but for those that `skip` takes; what cannot be read of
-    it becomes notes. Goes on where `so_far` ends, and moves that on.
+    """Pass each record of a file to `take`, except those that `skip` takes; what cannot be read
+    becomes notes. Continues where `so_far` ends, and updates it.
 
     `what` is the kind of file in words, with its article. `take` raises on a damaged record.
     """
@@ -168,8 +170,8 @@ def read_records(
 
 
 def _take_all(records: RecordFile, take: Callable[[RecordFile, Record], None]) -> tuple[int, str]:
-    """How many were damaged: `take` raised, the last two errors where it left a record's head. And
-    the first fault of ours: even that costs its record alone."""
+    """Returns how many records were damaged, so that `take` raised (the last two errors when it
+    reads beyond a record's head), and the first bug of ours: even that loses only its record."""
     damaged, fault = 0, ""
     remaining = iter(records)
     while True:
@@ -186,7 +188,7 @@ def _take_all(records: RecordFile, take: Callable[[RecordFile, Record], None]) -
 
 
 def _length_in(header: bytes) -> int:
-    """The length of a record; negative where its checksum does not match."""
+    """The length of a record; negative if its checksum does not match."""
     length, crc = _HEADER.unpack(header)
     return int(length) if crc == masked_crc32c(header[:8]) else -1
 
@@ -235,5 +237,5 @@ def _crc_table() -> tuple[int, ...]:
 
 try:
     from google_crc32c import value as crc32c  # in C
-except ImportError:  # the capture runs in the user's environment, whatever that holds
+except ImportError:  # the capture runs in the user's environment, whatever is installed there
     crc32c = crc32c_in_python

@@ -1,7 +1,7 @@
-"""Protobuf's wire format, just enough to look into a message without parsing it, and to append one.
+"""Protobuf's wire format, just enough to look into a message without parsing it, and to write one.
 
 The protobuf library parses whole messages; traces and the large records of event files are hundreds
-of megabytes of which we need a few fields, so we walk the bytes and step over the rest.
+of megabytes of which we need a few fields, so we walk the bytes and skip the rest.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Field: TypeAlias = tuple[int, int, int, int]
 
 def varint(buffer: Buffer, position: int, end: int) -> tuple[int, int]:
     """The unsigned integer at `position` and the position after it."""
-    if position < end and (byte := buffer[position]) < 0x80:  # most are
+    if position < end and (byte := buffer[position]) < 0x80:  # as most are
         return byte, position + 1
     value = shift = 0
     while position < end:
@@ -46,7 +46,7 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
     position = start
     while position < end:
         key = buffer[position]
-        if key < 0x80:  # here, too, without a call
+        if key < 0x80:  # the same, without a call
             position += 1
         else:
             key, position = varint(buffer, position, end)
@@ -68,7 +68,7 @@ def fields(buffer: Buffer, start: int, end: int) -> Iterator[Field]:
 
 
 def payload(buffer: Buffer, wire_type: int, position: int, end: int) -> tuple[int, int]:
-    """Length and place of what follows the key that ends at `position`; of any but a VARINT."""
+    """Length and position of what follows the key that ends at `position`; not for a VARINT."""
     if wire_type == BYTES:
         return varint(buffer, position, end)
     if wire_type == FIXED64:
@@ -87,7 +87,7 @@ def text(buffer: Buffer, start: int, end: int) -> str:
 
 
 def number_field(number: int, value: int) -> bytes:
-    """A field with a whole number; zero is the default and not written."""
+    """A field with an integer; zero is the default and is not written."""
     return _varint_bytes(number << 3 | VARINT) + _varint_bytes(value) if value else b""
 
 
@@ -97,7 +97,7 @@ def bytes_field(number: int, payload: bytes) -> bytes:
 
 
 def bytes_header(number: int, size: int) -> bytes:
-    """What stands before `size` bytes of text or message."""
+    """What comes before `size` bytes of text or message."""
     return _varint_bytes(number << 3 | BYTES) + _varint_bytes(size)
 
 

@@ -11,7 +11,7 @@ from stall_analyzer.model.kinds import Bucket
 
 
 class LiveProcess(TypedDict):
-    name: str  # of its task; empty where there is only one process
+    name: str  # the name of its task; empty if there is only one process
     text: str  # `epoch 1, step 56 of 200, 71% waiting for input`
     now: str  # `tracing train_step for 12 s`; empty while steps end
     late: bool  # others wait for it
@@ -20,7 +20,7 @@ class LiveProcess(TypedDict):
 
 class LiveEntry(TypedDict):
     processes: list[LiveProcess]  # the one that leads the others first
-    stall: str  # what holds it up, where nothing has moved for long; else empty
+    stall: str  # what holds it up, if nothing has moved for a long time; else empty
 
 
 def live_entry(state: RunState) -> LiveEntry:

@@ -1,6 +1,6 @@
 """One sentence about a first epoch that has just ended, from the books alone.
 
-Light to import and cheap: it is printed inside the user's training.
+Quick to import and cheap, because it runs inside the user's training process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS
 
-# What is less than a tenth of the epoch does not make it slow.
+# Something that takes less than a tenth of the epoch does not make it slow.
 NAMED_SHARE = 0.1
 MOST_NAMED = 2
 ONCE, LIKELY_AGAIN = "once", "likely in every epoch"
@@ -48,7 +48,7 @@ COSTS = {
 def first_epoch(records: Sequence[BooksRecord]) -> str:
     """`The first epoch took 14.2 s: 12.6 s for tracing (once)`; empty without books."""
     in_epochs = [record for record in records if record.phase != BookPhase.START]
-    books, _ = read_books(in_epochs or records)  # a loop need not mark any epoch
+    books, _ = read_books(in_epochs or records)  # a loop need not mark epochs
     if books is None or books.end_ns[-1] <= books.begin_ns[0]:
         return ""
     begin_ns, end_ns = int(books.begin_ns[0]), int(books.end_ns[-1])

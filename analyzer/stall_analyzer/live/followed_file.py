@@ -22,17 +22,17 @@ New: TypeAlias = "CaptureRecord | Scalar"
 
 
 class FollowedFile:
-    """A record that is only half there is read when the rest has come."""
+    """A record that is only partly written is read once it is complete."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self._size = self._position = 0
 
     def read_new(self) -> tuple[list[New], bool]:
-        """What is new; and whether the file was rewritten, so that this is everything."""
+        """What is new, and whether the file was rewritten, so that this is everything."""
         try:
             size = files.info(self.path).size
-            anew = size < self._position  # a full disk: the writer took back what did not fit
+            anew = size < self._position  # after a full disk, the writer removed what did not fit
             if anew:
                 self._position = 0
             elif size == self._size:

@@ -1,7 +1,7 @@
-"""The records of one process that its present state needs, and no others.
+"""The records of one process that its current state needs, and no others.
 
-A training may run for weeks. What is kept of it is the epoch under way and the one before it, by
-which the steps of an epoch are known.
+Training may take weeks. Only the current epoch is kept, and the one before it, which tells how many
+steps an epoch has.
 """
 
 from __future__ import annotations
@@ -30,23 +30,24 @@ from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import NS_PER_S
 
-KEPT_SCALARS = 5_000  # of each kind: more than an hour of the host's, one a second
+KEPT_SCALARS = 5_000  # of each kind: more than an hour of host samples, one a second
 KEPT_LOOKS = (
-    200  # at a process in which nothing moves: three minutes and, as they become rarer, more
+    200  # looks at a process in which nothing moves: three minutes or, as looks become rarer, more
 )
-NO_WORD_NS = 5 * NS_PER_S  # a capture writes each second: after more, no Python may run in it
+# A capture writes each second; after this long, Python may not be running in it.
+NO_WORD_NS = 5 * NS_PER_S
 HOST = Tag.HOST.removeprefix(Tag.ALL)
 
 
 @dataclass(frozen=True)
 class Moment:
-    """What the books say of the present."""
+    """What the books say about the present."""
 
     last_step_ns: int = 0  # when it ended
-    # What the training thread is in. None while steps end: then it does a bit of everything.
+    # What the training thread is doing. None while steps end: then it does a bit of everything.
     doing: BookItem | None = None
-    # Since then steps end, or one is under way, in a row that is not over. What they waited for is
-    # not known before.
+    # Since then, steps have ended or one is running, in a row that is not over. What they waited
+    # for is not known until it is.
     undecided_ns: int | None = None
 
 
@@ -59,7 +60,7 @@ class FollowedProcess:
         self._once: list[CaptureRecord] = []  # start, model, notes, end …
         self._marks: list[MarkRecord] = []
         self._books: list[BooksRecord] = []
-        self._open_before: BooksRecord | None = None  # the open row as it was told before
+        self._open_before: BooksRecord | None = None  # the open row as it was last recorded
         self._last_step_ns = 0
         self._looks: deque[Look] = deque(maxlen=KEPT_LOOKS)
         self._scalars: dict[str, deque[Scalar]] = {}
@@ -77,7 +78,7 @@ class FollowedProcess:
                 self._take(each)
 
     def capture(self, now_ns: int) -> Capture:
-        """As if the epoch under way were the first."""
+        """As if the current epoch were the first."""
         looks = [*self._looks]
         if now_ns - self._last_ns > NO_WORD_NS:
             held = (read_dump(path) for path in self._files)
@@ -93,14 +94,14 @@ class FollowedProcess:
         if self._has_moved(row):
             return Moment(self._last_step_ns, undecided_ns=row.began_ns)
         item = row.items[-1] if row.items else self._growing(row)
-        # Of a row with steps in it, only what came after them belongs to the moment.
+        # In a row with steps, only what came after them belongs to the moment.
         after_ns = row.began_ns + sum(row.lasted_ns) - max(self._last_step_ns, row.began_ns)
         doing = item and replace(item, spent_ns=min(item.spent_ns, after_ns))
         is_in_step = doing is not None and doing.account == Account.STEP
         return Moment(self._last_step_ns, doing, row.began_ns if is_in_step else None)
 
     def _growing(self, row: BooksRecord) -> BookItem | None:
-        """The account that grew most since the row was told before."""
+        """The account that grew the most since the row was last recorded."""
         told = self._open_before.spent_ns if self._open_before is not None else {}
         spent = {account: sum(column) for account, column in row.spent_ns.items()}
         account = max(spent, key=lambda name: spent[name] - sum(told.get(name, ())), default="")
@@ -128,7 +129,7 @@ class FollowedProcess:
 
     def _take_books(self, record: BooksRecord) -> None:
         was_open = self._books and self._books[-1].is_open
-        before = self._books.pop() if was_open else None  # told again, or over
+        before = self._books.pop() if was_open else None  # recorded again, or over
         is_same = before is not None and record.is_open and before.began_ns == record.began_ns
         self._open_before = before if is_same else None
         self._books.append(record)
@@ -139,7 +140,7 @@ class FollowedProcess:
             self._last_step_ns = record.began_ns + sum(record.lasted_ns[:count])
 
     def _has_moved(self, row: BooksRecord) -> bool:
-        """Whether steps ended in an open row since it was told before."""
+        """Whether steps ended in an open row since it was last recorded."""
         before = self._open_before
         return sum(row.steps) > (sum(before.steps) if before is not None else 0)
 
@@ -155,7 +156,7 @@ class FollowedProcess:
             self._keep_books_since(begins[-2].ns)
 
     def _keep_books_since(self, ns: int) -> None:
-        """Those of an end come after its mark, but tell what was before it."""
+        """Books of an epoch's end come after its mark, but describe the time before it."""
         self._books = [r for r in self._books if r.began_ns + sum(r.lasted_ns) > ns]
 
 

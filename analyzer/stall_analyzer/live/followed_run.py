@@ -14,7 +14,7 @@ from stall_analyzer.report.facts import shown_name
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.stalled import stall_of, stall_of_run
 
-# For so long nobody wonders why no step ends.
+# For this long, nobody wonders why no step ends.
 LONG_PS = 20 * PS_PER_S
 
 
@@ -24,11 +24,11 @@ class RunState:
 
     run: Run
     processes: tuple[ProcessState, ...]  # the one that leads the others first
-    stall: str = ""  # what the looks at it say, where nothing has moved for long
+    stall: str = ""  # what the looks at it say, if nothing has moved for a long time
 
     @property
     def title(self) -> str:
-        """A run that is the log directory itself has no name in it."""
+        """A run that is the log directory itself has no name there, so its folder is used."""
         return shown_name(self.run.name, self.run.attempt, self.run.folder)
 
     @property
@@ -37,7 +37,7 @@ class RunState:
 
     @property
     def is_over(self) -> bool:
-        """It has trained, or ended without; a program may go on after it."""
+        """It has finished training, or ended without; the program may still be running."""
         over = all(process.has_ended for process in self.processes)
         return over or (not self.trains and any(p.last_mark for p in self.processes))
 
@@ -49,7 +49,7 @@ class FollowedRun:
         self.found(run)
 
     def found(self, run: Run) -> None:
-        """It has been found again, perhaps with further files."""
+        """The run was found again, perhaps with more files."""
         self.run = run
         for file in captured_files(run):
             writer = writer_of(file)
@@ -81,12 +81,12 @@ def captured_files(run: Run) -> list[str]:
 
 
 def _stall_of(capture: Capture, captures: tuple[Capture, ...], moment: Moment) -> Stall | None:
-    """Where only the looks can say what a call of the step is at."""
+    """Used when only the looks can say what a call of the step is doing."""
     return None if moment.undecided_ns is None else stall_of(capture, captures)
 
 
 def _stall(captures: tuple[Capture, ...], states: tuple[ProcessState, ...]) -> str:
-    """Steps may have ended since the last look; the books know."""
+    """Steps may have ended since the last look; the books tell."""
     moves = any((p.since_step_ps or 0) < LONG_PS for p in states if p.trains)
     stall = None if moves else stall_of_run(captures)
     return f"{stall.sentence}." if stall is not None and stall.lasted_ps >= LONG_PS else ""

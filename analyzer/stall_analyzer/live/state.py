@@ -25,16 +25,16 @@ from stall_analyzer.signals.ending.process_end import ending_of
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.host.user_lines import code_lines, code_stacks
 
-# The pace is that of the last half minute: old enough for a few steps, new enough to be true.
+# The pace is that of the last half minute: long enough for a few steps, short enough to be current.
 RECENT_NS = 30 * NS_PER_S
-LEAST_STEPS = 3  # of which the pace is known
-# No step for as long as three usual ones: the pace says nothing about how it goes on.
+LEAST_STEPS = 3  # needed to know the pace
+# After no step for as long as three usual ones take, the pace says nothing about the future.
 PAUSES = 3
 # The books are written each second, and read each second.
 STALE_NS = 2 * NS_PER_S
-# As much of the time as a late worker must lose more than any other to be told from bad luck.
+# How much more of the time a late worker must lose than any other, to tell it from bad luck.
 LATER_SHARE = 0.1
-# What surely is a process's own doing. Plain Python may be waiting for the other workers.
+# What is surely the process's own work. Plain Python may be waiting for the other workers.
 OWN_BUCKETS: tuple[Bucket, ...] = ("input", "compile", "memory")
 OWN_CAUSES = ("host.callback", "host.checkpoint")
 
@@ -43,24 +43,24 @@ OWN_CAUSES = ("host.callback", "host.checkpoint")
 class ProcessState:
     """One process of a run, right now."""
 
-    name: str = ""  # of its task; empty where there is only one process
-    last_mark: str = ""  # a word of capture_format.MarkName; empty: no training has begun
+    name: str = ""  # the name of its task; empty if there is only one process
+    last_mark: str = ""  # one of capture_format.MarkName; empty if training has not begun
     has_ended: bool = False
-    epoch: int | None = None  # from 1; None: none was marked
-    step: int = 0  # that ended in it
-    steps: int | None = None  # of it, where that is known
-    step_ps: int | None = None  # that a step takes at present
-    left_ps: int | None = None  # of the epoch
-    since_step_ps: int | None = None  # or since the begin, where there was no step
+    epoch: int | None = None  # from 1; None if none was marked
+    step: int = 0  # how many ended in the epoch
+    steps: int | None = None  # how many the epoch has, if known
+    step_ps: int | None = None  # how long a step takes now
+    left_ps: int | None = None  # left in the epoch
+    since_step_ps: int | None = None  # or since the beginning, if there was no step
     silent_ps: int = 0  # since its last record
     causes_ps: Mapping[str, int] = field(default_factory=dict)  # of the epoch so far
-    line: str = ""  # of the user's own code that costs most of it; empty: not known
-    doing: BookItem | None = None  # for a second or more
+    line: str = ""  # the costliest line of the user's own code; empty if not known
+    doing: BookItem | None = None  # what it has been doing for a second or more
     is_late: bool = False  # others wait for it
 
     @property
     def spent_ps(self) -> Mapping[Bucket, int]:
-        """In the epoch so far; only buckets that occur."""
+        """Time spent in the epoch so far; only buckets that occur."""
         buckets: dict[Bucket, int] = {}
         for cause, ps in self.causes_ps.items():
             buckets[bucket_of(cause)] = buckets.get(bucket_of(cause), 0) + ps
@@ -68,7 +68,7 @@ class ProcessState:
 
     @property
     def costliest(self) -> Bucket | None:
-        """In the epoch so far."""
+        """The costliest bucket of the epoch so far."""
         return max(self.spent_ps, key=lambda bucket: self.spent_ps[bucket], default=None)
 
     @property
@@ -79,7 +79,7 @@ class ProcessState:
 def state_of(
     capture: Capture, moment: Moment, now_ns: int, stall: Stall | None = None
 ) -> ProcessState:
-    """`stall`: what the looks at it say, where nothing moves."""
+    """`stall`: what the looks at the process say, if nothing moves."""
     task, marks, books = capture.environment.task, capture.marks, capture.books
     known = ProcessState(
         name="" if task is None else str(task),
@@ -109,7 +109,7 @@ def state_of(
 
 
 def _doing(moment: Moment, stall: Stall | None) -> BookItem | None:
-    """A call of the step that waits for its batch does nothing else."""
+    """A call of the step that waits for its batch is doing nothing else."""
     doing = moment.doing
     if doing is None or stall is None or stall.bucket != "input" or doing.account != Account.STEP:
         return doing
@@ -117,8 +117,8 @@ def _doing(moment: Moment, stall: Stall | None) -> BookItem | None:
 
 
 def _line(capture: Capture, bucket: Bucket | None, begin: MarkRecord, until_ns: int) -> str:
-    """`train.py:25 load`: the line of the user's that costs most of this bucket. Only first epochs
-    are looked at, and what was seen there holds for the later ones."""
+    """`train.py:25 load`: the user's line that costs the most in this bucket. Only first epochs are
+    sampled, and what was seen there holds for later ones."""
     seen = capture.stacks.stacks if capture.stacks is not None else ()
     start_ns = min((begin.ns, *(stack.begin_ns for stack in seen)))
     window = Window(0, (until_ns - start_ns) * PS_PER_NS, "", "", clock_unix_ns=start_ns)
@@ -131,13 +131,13 @@ def _line(capture: Capture, bucket: Bucket | None, begin: MarkRecord, until_ns: 
 
 
 def _begin(marks: Sequence[MarkRecord]) -> MarkRecord:
-    """Of the epoch under way; of the fit, where no epoch is marked."""
+    """When the current epoch began, or the fit if no epoch is marked."""
     begins = [mark for mark in marks if mark.what == MarkName.EPOCH_BEGIN]
     return begins[-1] if begins else marks[0]
 
 
 def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
-    """As the fit says or, else, as many as the epoch before had."""
+    """As many as the fit says or, failing that, as many as the previous epoch had."""
     told = next((mark.steps for mark in marks if mark.what == MarkName.FIT_BEGIN), None)
     before = [mark.step for mark in marks if mark.what == MarkName.EPOCH_BEGIN]
     if told or len(before) < 2 or begin.step is None or before[-2] is None:
@@ -148,7 +148,7 @@ def _steps(marks: Sequence[MarkRecord], begin: MarkRecord) -> int | None:
 def _causes_ps(
     capture: Capture, begin: MarkRecord, until_ns: int, stall: Stall | None
 ) -> Mapping[str, int]:
-    """The ledger of the epoch under way, as if it were the first."""
+    """The ledger of the current epoch, as if it were the first."""
     marks = tuple(mark for mark in capture.marks if mark.ns >= begin.ns)
     so_far = replace(capture, marks=marks, last_ns=max(until_ns, begin.ns))
     events = EventLog({}, {}, None, None, None, None, 0, captures=(so_far,))
@@ -161,7 +161,7 @@ def _causes_ps(
 
 
 def _step_ps(books: Books, mine: Bools) -> int | None:
-    """Of the recent steps; those for which a graph was built are no usual ones."""
+    """The time of recent steps, without those for which a graph was built."""
     traced = (books.spent(Account.TRACE) + books.spent(Account.RETRACE)) > 0
     rows = np.flatnonzero(mine & (books.steps > 0) & ~traced)
     recent = rows[books.end_ns[rows] > books.end_ns[rows[-1:]].max(initial=0) - RECENT_NS]
@@ -172,7 +172,7 @@ def _step_ps(books: Books, mine: Bools) -> int | None:
 
 
 def _left_ps(state: ProcessState, marks: Sequence[MarkRecord]) -> int | None:
-    """Without what comes after the steps, unless an epoch before has shown how long that takes."""
+    """Without what comes after the steps, unless an earlier epoch has shown how long that takes."""
     if state.steps is None or state.step_ps is None or state.last_mark != MarkName.EPOCH_BEGIN:
         return None
     since_ps, left = state.since_step_ps or 0, state.steps - state.step
@@ -182,7 +182,7 @@ def _left_ps(state: ProcessState, marks: Sequence[MarkRecord]) -> int | None:
 
 
 def _after_steps_ps(marks: Sequence[MarkRecord]) -> int:
-    """Validation and end of the epoch before."""
+    """How long validation and the end of the previous epoch took."""
     *_, begin = (n for n, mark in enumerate(marks) if mark.what == MarkName.EPOCH_BEGIN)
     ended = (MarkName.VALIDATION_BEGIN, MarkName.EPOCH_END)
     after = [mark.ns for mark in marks[:begin] if mark.what in ended]
@@ -193,7 +193,7 @@ def _after_steps_ps(marks: Sequence[MarkRecord]) -> int:
 
 
 def with_late_one(states: Sequence[ProcessState]) -> tuple[ProcessState, ...]:
-    """Marks the process for which the others wait, if there is one and no doubt about it."""
+    """Marks the process that the others wait for, if there is one without doubt."""
     training = [state for state in states if state.trains]
     late = _furthest_behind(training) or _with_most_of_its_own(training)
     return tuple(replace(state, is_late=state is late) for state in states)
@@ -204,7 +204,7 @@ def _furthest_behind(training: Sequence[ProcessState]) -> ProcessState | None:
     if len(in_order) < 2 or in_order[0].step_ps is None:
         return None
     (epoch, step), (next_epoch, next_step) = map(_done, in_order[:2])
-    stale = STALE_NS * PS_PER_NS // max(in_order[1].step_ps or 1, 1)  # steps not yet told
+    stale = STALE_NS * PS_PER_NS // max(in_order[1].step_ps or 1, 1)  # steps not yet recorded
     is_behind = epoch == next_epoch and next_step - step > 1 + stale
     return in_order[0] if is_behind else None
 
@@ -214,7 +214,7 @@ def _done(state: ProcessState) -> tuple[int, int]:
 
 
 def _with_most_of_its_own(training: Sequence[ProcessState]) -> ProcessState | None:
-    """They go in step, and equally long: who is held up least by the others is late."""
+    """All take equally long for a step: the one that the others hold up the least is late."""
     in_order = sorted(training, key=_own_ps, reverse=True)
     if len(in_order) < 2:
         return None

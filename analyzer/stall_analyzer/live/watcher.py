@@ -13,8 +13,8 @@ from stall_analyzer.outcome import analyze_one
 from stall_analyzer.signals.ending.process_end import SILENT_NS
 
 FIND_PAUSE_S = 2.0
-# A log directory may hold thousands of runs: looking for new ones takes at most such a part of
-# the time.
+# A log directory may hold thousands of runs: looking for new ones takes at most this share of the
+# time.
 FINDING_SHARE = 0.05
 
 
@@ -27,7 +27,7 @@ class Watcher:
         self.left_out = 0  # runs that had ended before the first look
 
     def look(self) -> tuple[RunState, ...]:
-        """All runs that are followed. Those that are over stay among them."""
+        """All runs that are followed, including those that are over."""
         if time.monotonic() >= self._find_at_s:
             self._find()
         for followed in self._followed.values():
@@ -36,7 +36,7 @@ class Watcher:
         return tuple(followed.state(now_ns) for followed in self._followed.values())
 
     def verdict(self, state: RunState) -> str:
-        """The sentence of the whole analysis, as the command gives it."""
+        """The sentence of the full analysis, as the command prints it."""
         self._find()
         run = self._followed[state.run.name, state.run.attempt].run
         return analyze_one(run).entry["verdict"]["sentence"]
@@ -57,7 +57,7 @@ class Watcher:
         self._find_at_s = now_s + max(FIND_PAUSE_S, (now_s - began_s) / FINDING_SHARE)
 
     def _worth_following(self, captured: list[Run]) -> Iterable[Run]:
-        """Those that were written to of late; at first, if there is none, the newest."""
+        """Runs that were written to recently; on the first look, if there are none, the newest."""
         since_s = time.time() - SILENT_NS / NS_PER_S
         known = [run for run in captured if (run.name, run.attempt) in self._followed]
         new = [run for run in captured if _changed_s(run) >= since_s and run not in known]

@@ -1,4 +1,4 @@
-"""A state in words: `epoch 1, step 56 of 200, 71% waiting for input, about 3 min left in it`."""
+"""A state in words: `epoch 1, step 56 of 200, 71% waiting for input`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GOES_TO: dict[Bucket, str] = {
     "profiler": "for the profiler and the capture",
     "unknown": "not known",
 }
-# Where such a cause is most of its bucket.
+# Used if such a cause is most of its bucket.
 GOES_TO_CAUSE = {"host.callback": "in callbacks", "host.checkpoint": "saving"}
 # {} is the name in the books, such as "ModelCheckpoint.on_epoch_end".
 DOES = {
@@ -34,7 +34,7 @@ DOES = {
     Account.COLLECTIVE: "waiting for other workers",
     Account.INPUT: "waiting for a batch",
     Account.WAIT: "waiting for a batch",
-    Account.ITERATOR: "making an iterator",
+    Account.ITERATOR: "creating an iterator",
     Account.CALLBACK: "in {}",
     Account.LOGGING: "in {}",
     Account.SIDE: "in predict or evaluate of {}",
@@ -43,10 +43,10 @@ DOES = {
     Account.GC: "collecting garbage",
 }
 IN_PYTHON = "in Python"
-# The books are written each second: what is younger is no pause.
+# The books are written each second, so anything shorter is not a pause.
 PAUSE_PS = 5 * PS_PER_S
 SILENT_PS = 10 * PS_PER_S
-# Where a whole minute left can be told from the next.
+# From here on, whole minutes are precise enough.
 MINUTES_FROM_S = 90
 
 
@@ -68,7 +68,7 @@ def how_far(state: ProcessState) -> str:
 
 
 def costs(state: ProcessState) -> str:
-    """`71% waiting for input (train.py:25 load)`; empty where nothing is booked."""
+    """`71% waiting for input (train.py:25 load)`; empty if nothing is booked."""
     whole_ps = sum(state.spent_ps.values())
     most = state.costliest
     if most is None or not whole_ps or not state.trains:
@@ -80,7 +80,7 @@ def costs(state: ProcessState) -> str:
 
 
 def left(state: ProcessState) -> str:
-    """`about 3 min left in this epoch`; empty where that is not known."""
+    """`about 3 min left in this epoch`; empty if that is not known."""
     if state.left_ps is None or not state.trains:
         return ""
     return f"about {_roughly(state.left_ps)} left in this epoch"
@@ -114,13 +114,13 @@ def _doing(item: BookItem) -> str:
 
 
 def _place(where: str) -> str:
-    """In the user's own code; that of libraries would only lengthen the line."""
+    """Only in the user's own code; places in libraries would only make the line longer."""
     is_users = where and not INSTALLED.search(where) and not STANDARD.search(where)
     return f" ({PurePosixPath(where).name})" if is_users else ""
 
 
 def in_a_line(state: ProcessState) -> str:
-    """All of it."""
+    """The whole state in one line."""
     late = "late" if state.is_late else ""
     said = ", ".join(filter(None, (how_far(state), costs(state), left(state))))
     return "; ".join(filter(None, (said, just_now(state), late)))

@@ -24,14 +24,13 @@ class DatedItem:
 
 @dataclass(frozen=True)
 class Books:
-    """Rows in order of time, which do not overlap. Unix times.
-
-    What the accounts of a row hold adds up to its length.
+    """Rows in order of time, which do not overlap, in unix time. The accounts of a row add up to
+    its length.
     """
 
     begin_ns: Int64s
     end_ns: Int64s
-    phase: tuple[str, ...]  # words of capture_format.BookPhase
+    phase: tuple[str, ...]  # one of capture_format.BookPhase for each row
     epoch: Int64s
     steps: Int64s
     calls: Int64s
@@ -42,7 +41,7 @@ class Books:
         return len(self.begin_ns)
 
     def spent(self, account: str) -> Int64s:
-        """In each row."""
+        """What an account took in each row."""
         nothing = np.zeros(len(self), dtype=np.int64)
         return self.spent_ns.get(account, nothing)
 

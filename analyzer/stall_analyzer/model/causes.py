@@ -1,4 +1,4 @@
-"""The buckets and the causes inside them: the words of every report.
+"""The buckets and the causes inside them: the terms that every report uses.
 
 A cause is `bucket.what`. The ledger stores causes as small integers; `CAUSES` is the table.
 """
@@ -15,8 +15,8 @@ from stall_analyzer.model.units import Bools, Int64s
 
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)
 
-# cause -> does it belong to the first epoch alone? (attribute/one_time.py may
-# still say otherwise of a segment.) Ending an iterator is slow by chance, see ST014.
+# cause -> whether it occurs only in the first epoch. (attribute/one_time.py may decide otherwise
+# for a segment.) Ending an iterator is slow by chance, see ST014.
 _ONE_TIME = {
     "input.wait": False,
     "input.contention": False,
@@ -82,5 +82,5 @@ def bucket_of(cause: str) -> Bucket:
 @cache
 def codes_of_bucket(bucket: str) -> Int64s:
     found = codes(*(cause for cause in CAUSES if bucket_of(cause) == bucket))
-    found.setflags(write=False)  # one for all who ask
+    found.setflags(write=False)  # shared by all callers
     return found

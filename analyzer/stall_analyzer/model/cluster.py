@@ -10,27 +10,27 @@ from stall_analyzer.model.kinds import SizeSource
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 
-# Workers of one job begin some seconds apart; where a scheduler looks for machines, minutes.
+# Workers of one job begin seconds apart or, if a scheduler looks for machines, minutes.
 NOTICED_PS = 10 * PS_PER_S
 PATIENCE_PS = 300 * PS_PER_S
 
 
 @dataclass(frozen=True)
 class Member:
-    """A process of the cluster that left something."""
+    """A process of the cluster that left records."""
 
     name: str
     task: Task | None = None
     traced: bool = False
-    captured: bool = False  # it left records of its own
+    captured: bool = False  # it left its own records
     first_ns: int = 0  # when its capture begins and ends, on the common clock
     last_ns: int = 0
-    ended: str = ""  # its last word; empty where there is none
+    ended: str = ""  # how it ended, from its last record; empty if there is none
     error: str = ""
     blames: Task | None = None  # the peer that its error names
-    steps: int | None = None  # that it is known to have finished
+    steps: int | None = None  # how many it is known to have finished
     last_step_ns: int | None = None  # when a look found that its last step had ended
-    epoch_steps: int | None = None  # of the first epoch, where it finished it
+    epoch_steps: int | None = None  # in the first epoch, if it finished that
 
 
 @dataclass(frozen=True)
@@ -38,17 +38,17 @@ class SettingsFault:
     """Something wrong with a cluster's configuration."""
 
     what: str  # a short title
-    why: str  # and what it leads to
+    why: str  # the reason, and what it leads to
 
 
 @dataclass(frozen=True)
 class EndedFirst:
-    """The member that ended before the others, which then could not go on."""
+    """The member that ended before the others, which then could not continue."""
 
     name: str
     at_ps: int  # in window time
     at_unix_ns: int | None
-    others_waited_ps: int  # until they ended too, on average
+    others_waited_ps: int  # until they also ended, on average
     how: str  # what is known about its end, and about theirs
     others: str
 
@@ -57,19 +57,20 @@ class EndedFirst:
 class Cluster:
     """Who should have trained together, and what is known about each."""
 
-    size: int = 0  # how many should train; 0: there is no cluster
+    size: int = 0  # how many should train; 0 if there is no cluster
     size_source: SizeSource = "the files"
     members: tuple[Member, ...] = ()
-    missing: tuple[str, ...] = ()  # tasks or hosts that left nothing
-    unreadable: tuple[str, ...] = ()  # whose trace cannot be read
-    steps: Mapping[str, int] = field(default_factory=dict)  # per host, of the first epoch
+    missing: tuple[str, ...] = ()  # tasks or hosts that left no records
+    unreadable: tuple[str, ...] = ()  # hosts whose trace cannot be read
+    steps: Mapping[str, int] = field(default_factory=dict)  # per host, in the first epoch
     faults: tuple[SettingsFault, ...] = ()
-    still_runs: bool = False  # as far as anybody can say
-    ended_first: EndedFirst | None = None  # if all had ever begun
+    still_runs: bool = False  # as far as is known
+    ended_first: EndedFirst | None = None  # only if all of them had begun
 
     @property
     def waits_for_the_missing(self) -> bool:
-        """Whether nobody has made a step: else all have joined, and only files are missing."""
+        """Whether no member has made a step: otherwise all have joined, and only files are
+        missing."""
         return (
             bool(self.missing)
             and all(member.captured for member in self.members)

@@ -9,7 +9,7 @@ from stall_analyzer.model.records import dataclass
 
 @dataclass(frozen=True)
 class CodeStack:
-    """Python that was seen to run, its own code or a library's, and what it cost."""
+    """Python code that was seen running, the user's or a library's, and what it cost."""
 
     bucket: Bucket
     cause: str
@@ -21,7 +21,7 @@ class CodeStack:
 
 @dataclass(frozen=True)
 class CodeLine:
-    """`ps` is a part of the cause's time: measured for `name`, divided by samples among lines."""
+    """`ps` is part of the cause's time: measured for `name`, divided among lines by samples."""
 
     bucket: Bucket
     cause: str
@@ -29,6 +29,6 @@ class CodeLine:
     line: int
     function: str
     ps: int
-    source: str = ""  # as it was when it ran; empty where that was not recorded
-    name: str = ""  # of the callback's hook or the traced function that it is part of
-    background: bool = False  # it ran in another thread while the training waited
+    source: str = ""  # as it was when it ran; empty if that was not recorded
+    name: str = ""  # the callback's hook or the traced function that it is part of
+    background: bool = False  # it ran in another thread while training waited

@@ -1,6 +1,6 @@
-"""What numpy has, too: percentiles, distinct values, differences. Its own functions first look at
-shapes and kinds, or load its masked arrays, which takes longer than all that a small run asks of
-them."""
+"""Replacements for numpy functions: percentiles, distinct values, differences. numpy's own
+functions first check shapes and types, or load masked arrays, which takes longer than all the work
+of a small run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Number = TypeVar("Number", bound=np.generic)
 
 
 def between(values: Int64s) -> Int64s:
-    """From each value to the next, as np.diff has it."""
+    """From each value to the next, as np.diff does."""
     return values[1:] - values[:-1]
 
 
@@ -27,15 +27,15 @@ def since_last(values: NDArray[Any]) -> NDArray[Any]:
 
 
 def rows_where(mask: Bools) -> Int64s:
-    """As np.flatnonzero has it."""
+    """The same as np.flatnonzero."""
     return mask.nonzero()[0]
 
 
 def median(values: ArrayLike) -> float:
-    """NaN where one of them is, or where there are none."""
+    """NaN if one of them is, or if there are none."""
     ordered = np.array(values).ravel()
     ordered.sort()
-    if ordered.dtype == object:  # whole numbers that no column can hold
+    if ordered.dtype == object:  # integers too large for a column
         ordered = ordered.astype(np.float64)
     if len(ordered) == 0 or np.isnan(ordered[-1]):
         return np.nan
@@ -51,7 +51,7 @@ def medians(rows: NDArray[Any]) -> Float64s:
 
 
 def percentile(values: ArrayLike, percent: float) -> float:
-    """Between two values in proportion to how near they are."""
+    """Interpolates linearly between two values."""
     ordered = np.sort(np.asarray(values).ravel())
     place = (len(ordered) - 1) * (percent / 100)
     below = int(place)

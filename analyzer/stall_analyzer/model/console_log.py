@@ -1,4 +1,4 @@
-"""What a job wrote to its terminal, as far as it says how the job went: what `consoles` gives."""
+"""What a job's terminal output says about how the job went: what `consoles` returns."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 from stall_analyzer.model.records import dataclass
 
-# How a job ended that did not end by itself.
+# How a job ended if it did not end by itself.
 EndKind: TypeAlias = Literal[
     "out_of_memory", "killed", "crashed", "told_to_end",
     "time_limit", "preempted", "node_failed", "cancelled", "exit_code",
@@ -22,12 +22,12 @@ WarningKind: TypeAlias = Literal[
 
 @dataclass(frozen=True)
 class ConsoleLine:
-    """A line of a console, without colors and without what stands before its message."""
+    """A line of a console, without colors and without the prefix before its message."""
 
     text: str
     file: str  # its name
-    number: int | None = None  # None in a long file of which the middle was not read
-    unix_ns: int | None = None  # where the line has a time that means the same everywhere
+    number: int | None = None  # None in a long file whose middle was not read
+    unix_ns: int | None = None  # if the line has a time that means the same everywhere
 
     @property
     def place(self) -> str:
@@ -42,7 +42,7 @@ class PythonError:
     message: str  # the line of it that matters
     frames: tuple[str, ...]  # "path:line function", innermost first
     line: ConsoleLine
-    is_last: bool  # no training goes on after it
+    is_last: bool  # training does not continue after it
 
     @property
     def text(self) -> str:
@@ -61,16 +61,16 @@ class JobEnd:
 class ConsoleWarning:
     """A warning that explains time or learning, and how often it came."""
 
-    line: ConsoleLine  # the first one
+    line: ConsoleLine  # the first such line
     count: int = 1
-    seconds: float | None = None  # that it says something took, all of them together
+    seconds: float | None = None  # how long something took according to all these lines together
 
 
 @dataclass(frozen=True)
 class ShuffleFill:
     """How the shuffle buffer was filled for the first time."""
 
-    elements: int  # that were in it at the last message
+    elements: int  # how many were in it at the last message
     size: int
     seconds: float
     is_filled: bool
@@ -99,13 +99,13 @@ class ConsoleLog:
     """One console, which may be several files (job.out and job.err)."""
 
     files: tuple[str, ...]
-    trains: bool  # something of TensorFlow or Keras speaks in it
-    is_own: bool  # it lies in the run's folder, or its name says whose it is
+    trains: bool  # TensorFlow or Keras wrote something to it
+    is_own: bool  # it is in the run's folder, or its name says whose it is
     is_named: bool = False  # by the user
     error: PythonError | None = None
     end: JobEnd | None = None
     warnings: Mapping[WarningKind, ConsoleWarning] = field(default_factory=dict)
     fill: ShuffleFill | None = None
     progress: PrintedProgress | None = None
-    first_ns: int | None = None  # of the first line with a time that means the same everywhere
-    written_ns: int | None = None  # last, as the file system has it
+    first_ns: int | None = None  # the first line's time that means the same everywhere
+    written_ns: int | None = None  # last modified, according to the file system

@@ -26,7 +26,8 @@ BEHIND_IT = pattern(r"\s*(\[Op:.*|\[\[.*|\[name: ?.*\])$")
 
 
 def essential_line(text: str) -> str:
-    """Of an exception's text, as str() or a traceback give it; empty where there is none."""
+    """The line that matters in an exception's text, from str() or a traceback; empty if there is
+    none."""
     lines = text.splitlines()
     told = [line for i, line in enumerate(lines) if _says_what(line, lines[i - 1] if i else "")]
     first = next((line for line in [*told, *lines] if line.strip()), "")

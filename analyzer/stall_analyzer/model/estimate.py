@@ -1,4 +1,4 @@
-"""The whole first epoch as it probably was, where only parts of it were traced."""
+"""The whole first epoch as it probably was, if only parts of it were traced."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from stall_analyzer.model.records import dataclass
 
 @dataclass(frozen=True)
 class Range:
-    """Picoseconds between which the truth lies in nine cases of ten."""
+    """Picoseconds between which the true value is in nine cases out of ten."""
 
     low_ps: int
     high_ps: int
@@ -20,22 +20,25 @@ class Range:
 
 @dataclass(frozen=True)
 class Estimate:
-    """Beside the exact ledger, never in its place. Its likely values sum to the window."""
+    """Kept next to the exact ledger, never in place of it. Its likely values sum to the window."""
 
-    ledger: Ledger  # the likely values, for its sums alone: its tiles are in no order of time
-    ranges: Mapping[Bucket, Range]  # of every bucket
-    rests_on: tuple[str, ...]  # one sentence for each thing that it was made from
+    # The likely values; only its sums mean something, since its tiles are not in order of time.
+    ledger: Ledger
+    ranges: Mapping[Bucket, Range]  # for every bucket
+    rests_on: tuple[str, ...]  # one sentence for each thing that it is based on
     estimated_ps: int  # how much of the window was not traced
     profiled_steps: int  # usual steps, from their beginning to their end
-    steps: int | None  # of the epoch, where it is known
-    # Profiled steps without a break, in window time, and how much longer all the usual steps took.
+    steps: int | None  # in the epoch, if known
+    # Stretches of profiled steps without a break, in window time, and how much longer all the usual
+    # steps took.
     stretches_ps: tuple[tuple[int, int], ...] = ()
     times: float = 1.0
-    # Of an epoch whose books were kept: what comes again, in all its training and in the stretches.
+    # If there are books: the recurring time in all of training and in the stretches.
     booked_ps: Mapping[Bucket, tuple[int, int]] = field(default_factory=dict)
 
     def times_of(self, buckets: Sequence[Bucket]) -> float:
-        """How much more of these there was in all the usual steps than in the profiled ones."""
+        """How many times more of these there was in all the usual steps than in the profiled
+        ones."""
         whole, profiled = (
             sum(self.booked_ps[bucket][i] for bucket in buckets if bucket in self.booked_ps)
             for i in (0, 1)

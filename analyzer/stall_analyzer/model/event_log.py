@@ -1,4 +1,4 @@
-"""What the event files of a run hold: what `events` gives."""
+"""What the event files of a run contain: what `events` returns."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Series:
 
 @dataclass(frozen=True)
 class KerasConfig:
-    """What the TensorBoard callback stored of the model; None where it did not say."""
+    """What the TensorBoard callback stored about the model; None for what it did not say."""
 
     wall_ns: int
     model_class: str
@@ -56,33 +56,33 @@ class KerasConfig:
     steps_per_execution: int | None = None
     optimizer_config: Mapping[str, object] = field(default_factory=dict)
     compile_config: Mapping[str, object] = field(default_factory=dict)
-    is_chain: bool = False  # each layer feeds the next one, and no other
+    is_chain: bool = False  # each layer feeds only the next one
 
 
 class HistogramSums(NamedTuple):
-    """What the histograms of one tag come to. No dataclass: a reader makes thousands of them."""
+    """Sums over the histograms of one tag. Not a dataclass: a reader creates thousands of them."""
 
     records: int = 0
-    zero_run: int = 0  # of the last records so many hold nothing but zeros
+    zero_run: int = 0  # how many of the last records hold nothing but zeros
     same_run: int = 0  # … are the same to the last bit
 
 
 @dataclass(frozen=True)
 class Capture:
-    """What StallCallback or watch recorded of one process, each kind in order of time."""
+    """What StallCallback or watch recorded about one process, each kind in order of time."""
 
     environment: Environment = field(default_factory=Environment)
-    models: tuple[ModelRecord, ...] = ()  # one for each fit that came to its first step
+    models: tuple[ModelRecord, ...] = ()  # one for each fit that reached its first step
     weights: tuple[WeightsRecord, ...] = ()  # at the end of the first epochs
     marks: tuple[MarkRecord, ...] = ()
     windows: tuple[WindowRecord, ...] = ()
     beats: tuple[Look, ...] = ()
     dumps: tuple[DumpRecord, ...] = ()
-    works: tuple[WorkRecord, ...] = ()  # what TensorFlow was at, while it hung
+    works: tuple[WorkRecord, ...] = ()  # what TensorFlow was doing while it hung
     notes: tuple[NoteRecord, ...] = ()
     preflights: tuple[PreflightRecord, ...] = ()  # checks before the first epoch
-    end: EndRecord | None = None  # None: it was killed, or still runs
-    first_ns: int = 0  # of its first and of its last record or scalar
+    end: EndRecord | None = None  # None if it was killed, or is still running
+    first_ns: int = 0  # the times of its first and last record or scalar
     last_ns: int = 0
     series: Mapping[str, Series] = field(default_factory=dict)  # by tag, without "stall/"
     books: Books | None = None
@@ -90,17 +90,17 @@ class Capture:
 
     @property
     def trains(self) -> bool:
-        """Whether a training ever began in it."""
+        """Whether training ever began in it."""
         return bool(self.marks)
 
     @property
     def model(self) -> ModelRecord | None:
-        """Of the first fit."""
+        """The model of the first fit."""
         return self.models[0] if self.models else None
 
     @property
     def is_one_model(self) -> bool:
-        """Whether all fits train it. Keras gives the layers of each model new names."""
+        """Whether all fits train the same model. Keras gives the layers of each model new names."""
         layers = {model.layers for model in self.models}
         return len(layers) == 1 and () not in layers
 
@@ -113,7 +113,7 @@ class Capture:
 
     @property
     def first_fit(self) -> tuple[MarkRecord, ...]:
-        """The marks of the first fit() alone, up to an error that ended it."""
+        """The marks of only the first fit(), up to an error that ended it."""
         return self.fits[0] if self.fits else ()
 
     @property
@@ -167,33 +167,33 @@ class EventLog:
     graph_wall_ns: int | None  # when a graph was written
     records: int
     notes: tuple[Note, ...] = ()
-    histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # of training
+    histograms: Mapping[str, HistogramSums] = field(default_factory=dict)  # from training
     captures: tuple[Capture, ...] = ()  # one per process, the leader of a cluster first
     read_ns: int | None = None  # when the files were read
     # Number and end of each batch that Keras says it profiled.
     profiled_batches: tuple[tuple[int, int], ...] = ()
-    # When the first file of training was made, and that of validation: whole seconds.
+    # When the first training file and the first validation file were created, in whole seconds.
     opened_ns: int | None = None
     validation_opened_ns: int | None = None
     foreign_writer: bool = False  # none of the files was written by TensorFlow
-    fits: int = 1  # calls of fit() that count their epochs on
+    fits: int = 1  # calls of fit() whose epoch numbers continue
     captured_keras: KerasConfig | None = None  # the same as `keras`, as a capture stored it
-    # Those that came after in the same process: of another model, or with epochs from 0 again.
+    # Later fits in the same process: with another model, or with epochs from 0 again.
     later_fits: tuple[EventLog, ...] = ()
 
     @property
     def capture(self) -> Capture | None:
-        """The one that stands for the run."""
+        """The capture that represents the run."""
         return self.captures[0] if self.captures else None
 
     @property
     def stored_model(self) -> KerasConfig | None:
-        """By whoever stored it."""
+        """The stored model, from the callback or a capture."""
         return self.keras or self.captured_keras
 
     @property
     def speaks_keras(self) -> bool:
-        """Keras trains with JAX and PyTorch, too; it and a capture leave their own records."""
+        """Keras also trains with JAX and PyTorch; it and a capture leave their own records."""
         return self.keras is not None or bool(self.captures)
 
     @property

@@ -1,4 +1,4 @@
-"""What is said about a run: its findings, the plan, the verdict, and the report of it all."""
+"""What is said about a run: its findings, the plan, the verdict, and the whole report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Turn:
 
 @dataclass(frozen=True)
 class Change:
-    """What to do about a finding. `before` and `after` are code, empty where no code says it."""
+    """What to do about a finding. `before` and `after` are code, and may be empty."""
 
     text: str
     before: str = ""
@@ -70,17 +70,18 @@ class Finding:
     lost_ps: int = 0
     gain: Gain = Gain()  # in the first epoch
     later_gain: Gain = Gain()  # in each later epoch
-    once_an_epoch: bool = False  # by the training's own plan: once is enough to expect it again
-    later_at_least: bool = False  # or more: later epochs are slower, for reasons not recorded
+    once_an_epoch: bool = False  # it happens in every epoch by design, so seeing it once is enough
+    # It may be more: later epochs are slower, for reasons that were not recorded.
+    later_at_least: bool = False
     confidence: float = 0.5
-    fatal: bool = False  # training could not go on: nothing else matters
+    fatal: bool = False  # training could not continue: nothing else matters
     evidence: tuple[Evidence, ...] = ()
-    blames: tuple[Bucket, ...] = ()  # whose time is lost; its own bucket's where it says none
-    estimated: bool = False  # its seconds are scaled from samples to the whole epoch
-    by_clocks: bool = False  # they were taken by clocks of a capture, in all of the epoch
-    lines: tuple[CodeLine, ...] = ()  # of the user's code that it is about, costliest first
+    blames: tuple[Bucket, ...] = ()  # whose time is lost; if empty, its own bucket's
+    estimated: bool = False  # its times are scaled from samples to the whole epoch
+    by_clocks: bool = False  # they were measured by a capture's clocks, over the whole epoch
+    lines: tuple[CodeLine, ...] = ()  # the user's lines that it is about, costliest first
     stack: tuple[str, ...] = ()  # lines of a thread's stack that prove it, innermost first
-    # Who found it: not said by the detector but put in around it (detectors/registry.py).
+    # What found it: not set by the detector but added by detectors/registry.py.
     id: str = ""  # "ST104"
     name: str = ""  # "retracing"
     bucket: Bucket = "unknown"
@@ -88,7 +89,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Forecast:
-    """How long an epoch takes now, and between what and what it will take."""
+    """How long an epoch takes now, and the range in which it will be."""
 
     now_ps: int
     low_ps: int
@@ -97,29 +98,29 @@ class Forecast:
 
 @dataclass(frozen=True)
 class Plan:
-    """All changes worth making, in order, and what they come to together."""
+    """All changes worth making, in order, and what they save together."""
 
     findings: tuple[str, ...]  # their ids, most seconds first
     first_epoch: Forecast
-    later_epoch: Forecast | None  # None where none is known, or all are slower than the first
+    later_epoch: Forecast | None  # None if there are none, or if all are slower than the first
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What holds the run up, and whether to act, in one sentence."""
+    """What holds up the run, and whether to act, in one sentence."""
 
     status: Status
-    primary: Bucket  # the bucket to act on, "compute" where there is nothing to act on
+    primary: Bucket  # the bucket to act on, or "compute" if there is nothing to act on
     sentence: str
     confidence: float
-    host: str = ""  # the one that holds up the others, where it does
-    # Buckets among which the evidence cannot decide, most likely first; empty where it can.
+    host: str = ""  # the one that holds up the others, if there is one
+    # Buckets between which the evidence cannot decide, most likely first; empty if it can.
     candidates: tuple[Bucket, ...] = ()
 
 
 @dataclass(frozen=True)
 class LateReason:
-    """What a host does longer than the others; no bucket where its ledger does not say."""
+    """What a host spends more time on than the others; no bucket if its ledger does not say."""
 
     bucket: Bucket | None = None
     cause: str = ""
@@ -148,16 +149,16 @@ class LateStep:
     host: str
     cost_ps: int
     end_ps: int  # when it came
-    cause: str  # what it did longer than the others; empty where its ledger does not say
+    cause: str  # what it spent more time on than the others; empty if its ledger does not say
 
 
 @dataclass(frozen=True)
 class Lateness:
-    """Who made whom wait where several hosts meet."""
+    """Who made whom wait when several hosts meet."""
 
     meetings: int = 0
     waited_ps: Mapping[str, int] = field(default_factory=dict)  # how long each waited for others
-    hosts: tuple[LateHost, ...] = ()  # all that ever came last, costliest first
+    hosts: tuple[LateHost, ...] = ()  # all hosts that were ever last, costliest first
     steps: tuple[LateStep, ...] = ()  # in order of time
 
 
@@ -168,29 +169,29 @@ class SeenThread:
     name: str
     count: int
     main: bool
-    blamed: bool  # it holds the training up
-    does: str  # "waits in queue.Queue.get()"; empty where nothing says
-    place: str  # "train.py:41": of the user's own code, or else of a library's
+    blamed: bool  # it holds up training
+    does: str  # "waits in queue.Queue.get()"; empty if nothing says
+    place: str  # "train.py:41", in the user's own code or else in a library
     frames: tuple[str, ...]  # "path:line function", innermost first
 
 
 @dataclass(frozen=True)
 class Report:
-    """All that is known about one run's first epoch."""
+    """Everything that is known about one run's first epoch."""
 
     run: Run
     timeline: Timeline
     hosts: tuple[HostLedger, ...]
-    ledger: Ledger  # of the host that trains; it stands for the run
-    findings: tuple[Finding, ...]  # most worth first
-    plan: Plan | None  # None where there is nothing to save
+    ledger: Ledger  # the ledger of the host that represents the run
+    findings: tuple[Finding, ...]  # most worth acting on first
+    plan: Plan | None  # None if there is nothing to save
     verdict: Verdict
     notes: tuple[Note, ...]
-    estimate: Estimate | None = None  # where not all of the epoch was traced
+    estimate: Estimate | None = None  # if not all of the epoch was traced
     lateness: Lateness = Lateness()
-    cluster: Cluster | None = None  # None where one process trains
-    stacks: tuple[CodeStack, ...] = ()  # of all Python that was seen to run, costliest first
-    lines: tuple[CodeLine, ...] = ()  # of the user's code that time went to, costliest first
+    cluster: Cluster | None = None  # None if one process trains
+    stacks: tuple[CodeStack, ...] = ()  # all Python code that was seen running, costliest first
+    lines: tuple[CodeLine, ...] = ()  # the user's lines that took time, costliest first
     threads: tuple[SeenThread, ...] = ()  # as a capture last saw them; the culprit first
-    computing: Computing | None = None  # only of a healthy run
-    learning: LearningCurves | None = None  # None where no loss was logged
+    computing: Computing | None = None  # only for a healthy run
+    learning: LearningCurves | None = None  # None if no loss was logged

@@ -8,12 +8,12 @@ from stall_analyzer.model.records import dataclass
 
 @dataclass(frozen=True)
 class ForeignTrace:
-    """A trace that was recognized and summed up while it was read."""
+    """A trace that was recognized and summarized while it was read."""
 
     framework: Framework
     host: str
     duration_ps: int  # from its first event to the end of the last
-    steps: int = 0  # that are marked in it
-    step_ps: int = 0  # of them, in the median
+    steps: int = 0  # how many are marked in it
+    step_ps: int = 0  # their median length
     device_ps: int = 0  # while a GPU worked
-    loader_ps: int = 0  # that the steps waited for a DataLoader
+    loader_ps: int = 0  # how long the steps waited for a DataLoader

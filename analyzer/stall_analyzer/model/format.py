@@ -35,7 +35,7 @@ def seconds(ps: int) -> str:
 
 
 def between(low_ps: int, high_ps: int) -> str:
-    """A range, its unit said once where that is possible: 1.03–1.29 s, 850 ms to 1.29 s."""
+    """A range, with one unit if possible: 1.03–1.29 s, 850 ms to 1.29 s."""
     low, high = seconds(low_ps), seconds(high_ps)
     if low == high:
         return high
@@ -48,7 +48,7 @@ def between(low_ps: int, high_ps: int) -> str:
 
 
 def percent(part: float, whole: float) -> str:
-    """A share in whole percent that never rounds something to nothing, nor a part to all."""
+    """A share in whole percent that never rounds something to nothing, or a part to all."""
     if whole <= 0 or part <= 0:
         return "0%"
     if part >= whole:
@@ -62,7 +62,7 @@ def percent(part: float, whole: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes in the unit that suits them: 512 kB, 300 MB, 1.5 GB."""
+    """Bytes in a suitable unit: 512 kB, 300 MB, 1.5 GB."""
     for unit_bytes, unit in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):
         if count >= unit_bytes:
             value = count / unit_bytes
@@ -76,7 +76,8 @@ def moment(unix_ns: int) -> str:
 
 
 def listed(names: Sequence[str], most: int = 4) -> str:
-    """Names as one says them: `a, b and c`; of many, the first few and how many more there are."""
+    """Names as people list them: `a, b and c`; if there are many, the first few and how many
+    more."""
     shown = list(names[:most])
     if len(names) > most:
         shown[-1:] = [f"{len(names) - most + 1} more"]
@@ -89,5 +90,5 @@ def counted(count: int, noun: str) -> str:
 
 
 def spoken(cause: str) -> str:
-    """`input.first_element` -> `first element`: the bucket stands beside it anyway."""
+    """`input.first_element` -> `first element`: the bucket is shown next to it anyway."""
     return cause.partition(".")[2].replace("_", " ")

@@ -37,7 +37,7 @@ def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     full = end > start
     if not full.all():
         start, end = start[full], end[full]
-    if (start[1:] > end[:-1]).all():  # as they are, or fewer than two
+    if (start[1:] > end[:-1]).all():  # already disjoint, or fewer than two
         return start, end
     order = start.argsort(kind="stable")
     start, end = start[order], np.maximum.accumulate(end[order])
@@ -62,15 +62,15 @@ def paint(begin: int, end: int, layers: Sequence[Layer], default: int = NOTHING)
 
 
 def covered(at: Int64s, start: Int64s, end: Int64s) -> Bools:
-    """Which instants `at` lie in one of the disjoint, ordered intervals."""
+    """Which instants `at` are in one of the disjoint, ordered intervals."""
     if len(start) == 0:
         return np.zeros(len(at), dtype=np.bool_)
     index = start.searchsorted(at, "right") - 1
-    return (index >= 0) & (at < end[index])  # that of none, the last one, does not count
+    return (index >= 0) & (at < end[index])  # index -1, the last one, does not count
 
 
 def enclosing(start: Int64s, end: Int64s, at: Int64s) -> Int32s:
-    """Which of the ordered, disjoint intervals holds each instant, -1 for none."""
+    """Which of the ordered, disjoint intervals contains each instant, or -1."""
     if len(start) == 0:
         return np.full(len(at), -1, dtype=np.int32)
     index = start.searchsorted(at, "right") - 1
@@ -111,7 +111,7 @@ def among(labels: Int64s | UInt8s, wanted: Int64s) -> Bools:
 
 
 def time_in(tiling: Tiling, start: Int64s, end: Int64s, wanted: Int64s) -> Int64s:
-    """How much of the wanted codes lies in each interval."""
+    """How much of the wanted codes is in each interval."""
     return times_in(tiling, start, end, [wanted])[0]
 
 
@@ -121,7 +121,7 @@ def times_in(tiling: Tiling, start: Int64s, end: Int64s, groups: Sequence[Int64s
     if len(labels) == 0:
         return [np.zeros(len(start), np.int64) for _ in groups]
     lengths = between(bounds)
-    # Both ends of all intervals at once: the tile that each lies in, and how far.
+    # Both ends of all intervals at once: the tile that each is in, and how far.
     at = _clipped(np.concatenate([start, end]), bounds[0], bounds[-1])
     tile = np.minimum(bounds.searchsorted(at, "right"), len(labels)) - 1
     inside = at - bounds[tile]
@@ -136,12 +136,12 @@ def times_in(tiling: Tiling, start: Int64s, end: Int64s, groups: Sequence[Int64s
 
 
 def _clipped(at: Int64s, begin: int, end: int) -> Int64s:
-    """(np.clip first asks what the type can hold.)"""
+    """Faster than np.clip, which first checks what the type can hold."""
     return np.minimum(np.maximum(at, begin), end)
 
 
 def covered_time(begin: Int64s, finish: Int64s, start: Int64s, end: Int64s) -> Float64s:
-    """How much of each stretch lies in the disjoint, ordered intervals."""
+    """How much of each stretch is in the disjoint, ordered intervals."""
     if len(start) == 0:
         return np.zeros(len(begin))
     bounds = np.stack([start, end], axis=1).ravel()
@@ -152,7 +152,7 @@ def covered_time(begin: Int64s, finish: Int64s, start: Int64s, end: Int64s) -> F
 
 
 def overlay(top: Tiling, below: Tiling, hole: int = NOTHING) -> Tiling:
-    """The labels of `top` and, where it has only a hole, those of what is below."""
+    """The labels of `top` and, where it has a hole, those of the tiling below."""
     bounds = distinct(top.bounds, below.bounds)
     above = label_at(top, bounds[:-1])
     return simplify(Tiling(bounds, np.where(above == hole, label_at(below, bounds[:-1]), above)))
@@ -168,7 +168,7 @@ def refine(tiling: Tiling, cuts: Int64s) -> Tiling:
 
 
 def simplify(tiling: Tiling) -> Tiling:
-    """Join neighbors of equal label; drop empty tiles."""
+    """Merge neighbors with the same label; drop empty tiles."""
     bounds, labels = tiling
     full = bounds[1:] > bounds[:-1]
     starts, labels = bounds[:-1][full], labels[full]
@@ -224,11 +224,11 @@ def innermost(start: Int64s, duration: Int64s, parent: Int32s, line: Int32s) -> 
 
 
 def inherit(own: Int64s, parent: Int32s) -> Int64s:
-    """Each event's own label or, where it has none, that of the nearest ancestor which has one."""
+    """Each event's own label or, if it has none, that of the nearest ancestor with one."""
     nearest = np.arange(len(own))
     rows = rows_where((own == NOTHING) & (parent >= 0))
     nearest[rows] = parent[rows]
-    # Each round goes twice as far up as the one before: deep nesting costs no more than its size.
+    # Each round goes twice as far up as the one before, so deep nesting stays cheap.
     while len(rows):
         further = nearest[nearest[rows]]
         moved = further != nearest[rows]

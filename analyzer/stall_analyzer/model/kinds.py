@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal, TypeAlias
 
-# What the training thread or the device could not go on for.
+# What the training thread or the device was busy with or waiting for.
 Bucket: TypeAlias = Literal[
     "input", "compile", "memory", "numerics", "compute",
     "communication", "host", "profiler", "unknown",
@@ -13,9 +13,9 @@ Severity: TypeAlias = Literal["act", "consider", "note"]
 Status: TypeAlias = Literal[
     "healthy", "slow_once", "slow_always", "learning_nothing", "stuck", "dead", "running", "unknown"
 ]
-# Who made what was read. `other`: event files that TensorFlow did not write, and nothing else.
+# What wrote the files. `other`: only event files that TensorFlow did not write.
 Framework: TypeAlias = Literal["tensorflow", "jax", "pytorch_xla", "pytorch", "other"]
-# What a change turns, where another change might turn it the other way.
+# Knobs that one change might turn one way and another change the other way.
 Knob: TypeAlias = Literal[
     "learning rate", "batch size", "precision", "cache", "threads", "XLA", "checks for NaN"
 ]
@@ -25,10 +25,10 @@ StepPhase: TypeAlias = Literal["training", "validation"]
 StepSource: TypeAlias = Literal["marker", "function", "iterator", "device", "capture", "events"]
 WindowSource: TypeAlias = Literal["trace", "events", "both"]
 ClockSource: TypeAlias = Literal["own clock", "collectives", "steps", "session name", "none"]
-# Who says how many should train together.
+# What tells how many should train together.
 SizeSource: TypeAlias = Literal[
     "TF_CONFIG", "the collectives", "the numbers of the workers", "the files"
 ]
 
-# How the window of an epoch ends that did not come to its end.
+# The end of the window if the epoch was not finished.
 LAST_RECORD = "last record: no epoch was finished"

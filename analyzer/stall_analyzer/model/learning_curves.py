@@ -1,4 +1,4 @@
-"""How a run learned, to be drawn: what the detectors of learning look at."""
+"""How a run learned, for charts: the same data that the detectors of learning use."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Literal, TypeAlias
 
 from stall_analyzer.model.records import dataclass
 
-# A step or epoch, and what was logged of it; what is not finite stays so.
+# A step or epoch, and what was logged for it; values may be non-finite.
 Point: TypeAlias = tuple[int, float]
 
 
 @dataclass(frozen=True)
 class LearningCurves:
-    per: Literal["step", "epoch"]  # what the points of `loss` are of
+    per: Literal["step", "epoch"]  # what each point of `loss` is
     loss: tuple[Point, ...]
-    baseline: float | None  # what the best answer costs that ignores its inputs
+    baseline: float | None  # the cost of the best answer that ignores its inputs
     baseline_words: str  # which answer that is
     gradients: tuple[tuple[str, tuple[Point, ...]], ...]  # norms by layer, in the model's order

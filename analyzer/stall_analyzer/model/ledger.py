@@ -1,4 +1,4 @@
-"""The window divided among causes: what `attribute` gives."""
+"""The window divided among causes: what `attribute` returns."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from stall_analyzer.model.units import Bools, Int64s, UInt8s
 class Ledger:
     """Segments that tile the window: segment i is [bounds_ps[i], bounds_ps[i + 1]).
 
-    `cause` indexes causes.CAUSES; `one_time` says whether the segment belongs to the first epoch
-    alone. The sums below are exact because they are sums of the tiles.
+    `cause` indexes causes.CAUSES; `one_time` says whether the segment occurs only in the first
+    epoch. The sums below are exact because they are sums of the tiles.
     """
 
     bounds_ps: Int64s
@@ -72,5 +72,5 @@ class HostLedger:
     ledger: Ledger
     covered_ps: int
     training_thread: str | None
-    evidence: Mapping[str, str]  # per subject one sentence on what could be seen
+    evidence: Mapping[str, str]  # for each subject, one sentence on what could be seen
     notes: tuple[Note, ...] = ()

@@ -10,8 +10,8 @@ class ModelPart:
     """A layer, or a kind of op."""
 
     name: str
-    ps: int  # of the threads that ran its ops
-    ops: int  # that were run
+    ps: int  # time of all threads that ran its ops
+    ops: int  # how many were run
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class ModelParts:
     layers: tuple[ModelPart, ...]
     kinds: tuple[ModelPart, ...]
     ops_ps: int
-    small_ps: int  # of these, in ops that take less than starting them does
+    small_ps: int  # of that, in ops that take less time than starting them
 
 
 @dataclass(frozen=True)
@@ -29,13 +29,13 @@ class NextStep:
     """One way to make computing itself faster."""
 
     topic: str  # "batch size", "precision", "XLA", "threads"
-    helps: bool | None  # None: that hangs on what the log does not tell
+    helps: bool | None  # None if that depends on what the log does not show
     text: str  # with the evidence
 
 
 @dataclass(frozen=True)
 class Computing:
-    """Of a healthy run: there is nothing to repair, but perhaps something to tune."""
+    """For a healthy run, which has nothing to fix, but perhaps something to tune."""
 
     parts: ModelParts
     next_steps: tuple[NextStep, ...]

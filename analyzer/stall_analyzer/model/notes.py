@@ -1,4 +1,4 @@
-"""What the reader of a report must know besides the answer."""
+"""What the reader of a report should know besides the answer."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from stall_analyzer.model.records import dataclass
 
 @dataclass(frozen=True)
 class Note:
-    """Something the reader of a report must know: what was missing, cut or assumed."""
+    """Something the reader of a report should know: what was missing, cut off or assumed."""
 
     level: Level
     text: str
     where: str = ""  # a file, host or tag; never needed to understand `text`
-    may_pass: bool = False  # reading the same files again may give another result
+    may_pass: bool = False  # reading the same files again may give a different result

@@ -1,7 +1,7 @@
-"""Regular expressions that are compiled when they are first used.
+"""Regular expressions that are compiled on first use.
 
-Every run loads some seventy of them and needs only a few, and compiling one takes as long as
-loading a module. mypy sees Python's own.
+Every run loads about seventy of them and needs only a few, and compiling one takes as long as
+loading a module. mypy sees the type of Python's own.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ else:
             self._made_of = text, flags
 
         def __getattr__(self, name: str) -> object:
-            """As the compiled one has it, which it is taken from once."""
+            """Attributes of the compiled pattern, each looked up once."""
             value = getattr(re.compile(*self._made_of), name)
             setattr(self, name, value)
             return value

@@ -1,9 +1,9 @@
-"""Dataclasses that are quick to make.
+"""Dataclasses that are quick to create.
 
-There are hundreds of them, and for each one Python compiles up to six functions: a third of the
-time in which a small run is analyzed, though that makes few of most kinds. Here all share the same
-functions; only a class of which many instances are made gets an initializer of its own. That nobody
-assigns to a field of a frozen one is left to mypy, which sees Python's own dataclass.
+There are hundreds of them, and Python compiles up to six functions for each: a third of the time it
+takes to analyze a small run, which creates few instances of most. Here, all share the same
+functions; only a class with many instances gets its own initializer. Only mypy, which sees Python's
+own dataclass, checks that fields of frozen ones are not assigned.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from collections.abc import Callable, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-MANY = 100  # instances: compiling an initializer takes as long as making these without one
-_FIELD: Any = dataclasses._FIELD  # type: ignore[attr-defined]  # by which Python's functions go
+MANY = 100  # instances: compiling an initializer takes as long as creating this many without one
+_FIELD: Any = dataclasses._FIELD  # type: ignore[attr-defined]  # what Python's functions check
 
 if TYPE_CHECKING:
     from dataclasses import dataclass as dataclass  # noqa: PLC0414  for others to import from here
@@ -31,7 +31,7 @@ else:
             for name, function in shared.items():
                 if name not in vars(cls):
                     setattr(cls, name, function)
-            cls.__dataclass_fields__ = {field.name: field for field in fields}  # as Python has it
+            cls.__dataclass_fields__ = {field.name: field for field in fields}  # as in Python's own
             cls.__names__ = tuple(cls.__dataclass_fields__)
             cls.__values__ = staticmethod(_getter(cls.__names__))
             return cls
@@ -40,8 +40,8 @@ else:
 
 
 def _fields(cls: Any, kw_only: bool) -> list[Any]:
-    """Those of the classes above it, and its own; in Python's form, so that its functions for
-    dataclasses know them."""
+    """Inherited fields and its own, in Python's form, so that its functions for dataclasses
+    recognize them."""
     found = dict(getattr(cls, "__dataclass_fields__", {}))
     for name, kind in vars(cls).get("__annotations__", {}).items():
         if "ClassVar" in kind:
@@ -62,9 +62,9 @@ def _fields(cls: Any, kw_only: bool) -> list[Any]:
 
 
 def _initializer(cls: Any, fields: Sequence[Any]) -> Callable[..., None]:
-    """Takes and refuses what an `__init__` of Python's would."""
+    """Accepts and refuses what Python's own `__init__` would."""
     by_place = [field.name for field in fields if not field.kw_only]
-    unset = {field.name: field.default for field in fields}  # all of them, in their order
+    unset = {field.name: field.default for field in fields}  # all fields, in order
     factories = {
         field.name: field.default_factory
         for field in fields
@@ -101,7 +101,7 @@ def _initializer(cls: Any, fields: Sequence[Any]) -> Callable[..., None]:
 
 
 def _compiled_initializer(cls: Any) -> Callable[..., None]:
-    """Python's own."""
+    """Python's own initializer."""
     fields = [
         (of.name, object, dataclasses.field(
             default=of.default, default_factory=of.default_factory, kw_only=of.kw_only

@@ -16,7 +16,7 @@ class HostFile:
     path: str
     format: str  # "xplane" | "trace_json"
     size: int
-    stamp: str = ""  # changes whenever the file does; empty where nothing tells
+    stamp: str = ""  # changes whenever the file does; empty if not known
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class ProfileSession:
     id: str
     path: str
     hosts: tuple[HostFile, ...]
-    exported_unix_s: int | None = None  # from its name, where the writer's time zone is known
+    exported_unix_s: int | None = None  # from its name, if the writer's time zone is known
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class EventFile:
     path: str
     role: str  # "train" | "validation" | "run" (neither folder name)
     size: int
-    task: str = ""  # of the process, where it is a capture in a cluster
+    task: str = ""  # the process's task, if it is a capture in a cluster
     stamp: str = ""
-    parent: int | None = None  # pid of the process that started it, where it is a capture
+    parent: int | None = None  # pid of the process that started it, if it is a capture
 
 
 @dataclass(frozen=True)
@@ -59,9 +59,9 @@ class ConsoleFile:
     path: str
     size: int
     stamp: str = ""
-    written_unix_s: float | None = None  # last; None where nothing tells
-    is_own: bool = False  # it lies in the run's folder, or its name says whose it is
-    is_named: bool = False  # by the user: nothing need be guessed
+    written_unix_s: float | None = None  # when it was last written; None if not known
+    is_own: bool = False  # it is in the run's folder, or its name says whose it is
+    is_named: bool = False  # the user named it, so nothing is guessed
 
 
 @dataclass(frozen=True)
@@ -79,11 +79,11 @@ class Run:
     notes: tuple[Note, ...] = ()
     dumps: tuple[DumpFiles, ...] = ()
     consoles: tuple[ConsoleFile, ...] = ()
-    changed_unix_s: float | None = None  # the newest of its files; None where nothing tells
+    changed_unix_s: float | None = None  # when its newest file changed; None if not known
 
     @property
     def folder(self) -> str:
-        """The name of its folder; of a profile session given by itself, that of its run."""
+        """The name of its folder or, for a profile session given by itself, of its run."""
         path = self.path if "://" in self.path else os.path.abspath(self.path)  # noqa: PTH100
         parts = [part for part in path.replace(os.sep, "/").split("/") if part]
         owner = parts[:-3] if parts[-3:-1] == ["plugins", "profile"] else parts
@@ -91,7 +91,7 @@ class Run:
 
     @property
     def size(self) -> int:
-        """Bytes to be read."""
+        """How many bytes there are to read."""
         traces = sum(host.size for session in self.sessions for host in session.hosts)
         dumps = sum(dump.size for dump in self.dumps)
         return traces + dumps + sum(file.size for file in self.event_files)

@@ -1,4 +1,4 @@
-"""Where a captured process was seen to run Python."""
+"""Where a captured process was seen running Python."""
 
 from __future__ import annotations
 

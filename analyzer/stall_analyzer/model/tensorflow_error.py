@@ -12,16 +12,16 @@ DETECTED = pattern(r"Detected at node '?(?P<op>[^'\s]+)'? defined at")
 NODE = pattern(r"\[\[\{\{node (?P<op>[^}]+)\}\}")
 LINE = pattern(r'^\s*File "(?P<path>.+)", line (?P<line>\d+), in (?P<function>.+)$', re.MULTILINE)
 TRACEBACK = "Traceback (most recent call last)"
-# An op that takes the next element: what fails in it, or in a function below it, is the input.
+# An op that takes the next element: an error in it, or in a function below it, is the input's.
 TAKES_NEXT = pattern(r"(^|/)(Iterator\w*GetNext\w*|OptionalFromValue|ReduceDataset)$")
 BELOW_IT = pattern(r"\[\[Iterator\w*GetNext\w*\]\]")
 
 
 @dataclass(frozen=True)
 class TensorFlowError:
-    op: str = ""  # that failed
-    defined_at: Frame | None = None  # the user's own line that made it
-    raised_at: Frame | None = None  # the user's own line, in a function that TensorFlow called
+    op: str = ""  # the op that failed
+    defined_at: Frame | None = None  # the user's line that created it
+    raised_at: Frame | None = None  # the user's line, in a function that TensorFlow called
     of_input: bool = False
 
 
@@ -41,6 +41,6 @@ def read_error(text: str) -> TensorFlowError:
 
 
 def _users(text: str) -> list[Frame]:
-    """Outermost first, as a traceback has them."""
+    """Outermost first, as in a traceback."""
     frames = (Frame(m["path"], int(m["line"]), m["function"]) for m in LINE.finditer(text))
     return [frame for frame in frames if frame.is_users]

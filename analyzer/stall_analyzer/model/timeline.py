@@ -19,14 +19,13 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.trace import Trace, TraceSource
 from stall_analyzer.model.units import PS_PER_NS, Bools, Int32s, Int64s, UInt32s
 
-OF_BACKENDS: dict[str, Framework] = {"jax": "jax", "torch": "pytorch"}  # of Keras
+OF_BACKENDS: dict[str, Framework] = {"jax": "jax", "torch": "pytorch"}  # Keras's names
 
 
 @dataclass(frozen=True)
 class FunctionRuns:
-    """Runs of graph functions that the training thread waited for, ordered by id.
-
-    `id` is the executor's step id: every event that worked for the run carries it, on any thread.
+    """Runs of graph functions that the training thread waited for, ordered by id. `id` is the
+    executor's step id, which every event that worked for the run has, on any thread.
     """
 
     id: Int64s
@@ -45,21 +44,21 @@ class Calls:
     row: Int64s
     start_ps: Int64s
     end_ps: Int64s
-    concrete: Int32s  # name index of the graph that ran, -1 where none did
+    concrete: Int32s  # name index of the graph that ran, -1 if none did
     traced: Bools
     bits: UInt32s
 
 
 @dataclass(frozen=True)
 class SideWork:
-    """What a callback or the loop did with the model or with data of its own between two steps."""
+    """What a callback or the loop did with the model or its own data between two steps."""
 
     start_ps: Int64s  # disjoint intervals in order, in the trace's time
     end_ps: Int64s
     calls: Bools  # which of the thread's calls are part of it
 
 
-SLOWER_LATER = 1.25  # times the first epoch: epochs of one run differ by less without a reason
+SLOWER_LATER = 1.25  # times the first epoch: without a reason, epochs of one run differ by less
 NO_SIDE_WORK = SideWork(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.bool_))
 
 
@@ -74,7 +73,7 @@ class TrainingThread:
 
     @property
     def around_side_calls(self) -> tuple[Int64s, Int64s]:
-        """Side work without its calls: there datasets are made, with new graphs each time."""
+        """Side work without its calls: there, datasets are created, with new graphs each time."""
         side, calls = self.side, self.calls
         own = calls.start_ps[side.calls], calls.end_ps[side.calls]
         return difference(side.start_ps, side.end_ps, *own)
@@ -102,7 +101,7 @@ class Phase:
 
 
 def off_at_both_ends(errors_ps: Iterable[int]) -> list[int]:
-    """How far off the length of each phase may be: it begins where the one before it ends."""
+    """How far off the length of each phase may be: it begins where the previous one ends."""
     return [begin + end for begin, end in pairwise((0, *errors_ps))]
 
 
@@ -111,7 +110,7 @@ class FirstStep:
     """The earliest proof in a log that the first step was over."""
 
     end_ps: int
-    steps: int  # that were over by then: 1 where it is the end of the first one
+    steps: int  # how many were over by then: 1 if it is the end of the first one
     source: str
 
     @property
@@ -132,8 +131,8 @@ class Window:
     end_ps: int
     start_source: str  # how each end was found, in words
     end_source: str
-    clock_unix_ns: int | None = None  # when that clock began; None: nothing tells
-    epoch: int | None = 0  # None: no training was found, the window is the whole trace
+    clock_unix_ns: int | None = None  # when that clock began; None if not known
+    epoch: int | None = 0  # None if no training was found: then the window is the whole trace
 
     @property
     def duration_ps(self) -> int:
@@ -147,12 +146,12 @@ class Window:
 
 @dataclass(frozen=True)
 class HostClock:
-    """How a trace found its place beside those of the other hosts."""
+    """How a trace was aligned with those of the other hosts."""
 
     source: ClockSource
-    shared: int = 0  # collectives or steps that it was set by
-    ahead_ps: int | None = None  # of the common clock; None where it has no clock of its own
-    error_ps: int | None = None  # by how much what is shared still disagrees, in the median
+    shared: int = 0  # collectives or steps that it was aligned by
+    ahead_ps: int | None = None  # of the common clock; None if it has no clock
+    error_ps: int | None = None  # how much shared events still disagree (median)
 
 
 @dataclass(frozen=True)
@@ -161,26 +160,25 @@ class TracedSteps:
 
     start_ps: Int64s
     end_ps: Int64s
-    training: Bools  # else validation
+    training: Bools  # otherwise validation
     source: StepSource
     eager: bool  # the training thread runs the ops itself, one by one
-    epoch: Int64s | None = None  # where the markers say it
+    epoch: Int64s | None = None  # if the markers say so
     number: Int64s | None = None  # as the markers count them
 
     @property
     def count(self) -> int:
-        """How many of them train."""
+        """How many are training steps."""
         return int(self.training.sum())
 
     @property
     def last_start_ps(self) -> int:
-        """Of those that train."""
+        """When the last training step began."""
         return int(self.start_ps[self.training].max(initial=0))
 
     def in_window(self, shift_ps: int, duration_ps: int) -> TracedSteps:
-        """Those that begin in it, in window time, without what their markers say.
-
-        On one of several hosts the first step may begin a little before the window does.
+        """Steps that begin in the window, in window time, without what their markers say. On one of
+        several hosts, the first step may begin a little before the window does.
         """
         start, end = self.start_ps + shift_ps, self.end_ps + shift_ps
         inside = ((start >= 0) | (start + end > 0)) & (start < duration_ps)
@@ -200,10 +198,10 @@ class AlignedTrace:
     covered_ps: tuple[int, int]  # what the profiler recorded, clipped to the window
     training: TrainingThread | None
     clock: HostClock = HostClock("own clock")
-    steps: TracedSteps | None = None  # in the window, in window time
-    cluster_hosts: int | None = None  # that its collectives need, itself among them
+    steps: TracedSteps | None = None  # those in the window, in window time
+    cluster_hosts: int | None = None  # how many its collectives need, including itself
     is_cut: bool = False  # the file ends early
-    # How long stopping the profiler and writing its files took at least: a log tells the second.
+    # How long stopping the profiler and writing its files took at least: a log has whole seconds.
     stopping_ps: int = 0
     framework: Framework = "tensorflow"
 
@@ -229,7 +227,7 @@ class AlignedTrace:
 class Meetings:
     """Collectives in which several of the traced hosts took part, in order of time.
 
-    A row is a meeting, a column a host; NEVER where the host was not seen in it.
+    A row is a meeting, a column is a host; NEVER if the host was not seen in it.
     """
 
     hosts: tuple[str, ...]
@@ -245,13 +243,13 @@ class Fits:
     """Calls of fit() in the process of a run."""
 
     count: int = 1
-    told: int = 0  # which of them this is about, from 0
-    same_model: bool = True  # all of them train one model, compiled once as far as is known
+    told: int = 0  # which one the report is about, from 0
+    same_model: bool = True  # all of them train one model, compiled once, as far as is known
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The first epoch of a run: all that was recorded of it, on one clock."""
+    """The first epoch of a run: everything that was recorded about it, on one clock."""
 
     window: Window
     traces: tuple[AlignedTrace, ...]
@@ -261,24 +259,24 @@ class Timeline:
     events: EventLog | None
     notes: tuple[Note, ...] = ()
     dump: DebugDump | None = None
-    consoles: tuple[ConsoleLog, ...] = ()  # of the job, one for each that may be its
-    training_steps: int | None = None  # how many the epoch had; `steps` need not be all of them
-    first_step: FirstStep | None = None  # as an ordinary log tells it
-    meetings: Meetings | None = None  # None where no two hosts were seen to meet
-    unread_hosts: tuple[str, ...] = ()  # whose traces could not be read
-    foreign: tuple[ForeignTrace, ...] = ()  # traces that were recognized and not read
+    consoles: tuple[ConsoleLog, ...] = ()  # every console that may belong to the job
+    training_steps: int | None = None  # how many the epoch had; `steps` may be only some of them
+    first_step: FirstStep | None = None  # from an ordinary log
+    meetings: Meetings | None = None  # None if no two hosts were seen to meet
+    unread_hosts: tuple[str, ...] = ()  # hosts whose traces could not be read
+    foreign: tuple[ForeignTrace, ...] = ()  # traces that were recognized but not read
     fits: Fits = Fits()
 
     @property
     def later_epochs_are_slower(self) -> bool:
-        """Than the first. What makes them slower has not been recorded, so nothing in the first
-        epoch says how long they take after a change."""
+        """Whether they are slower than the first. The reason was not recorded, so nothing in the
+        first epoch says how long they take after a change."""
         later, first_ps = self.later_epochs_ps, self.window.duration_ps
         return bool(later) and first_ps > 0 and median(later) > SLOWER_LATER * first_ps
 
     @property
     def framework(self) -> Framework:
-        """Of the program. Traces tell it best, and one of TensorFlow's decides."""
+        """The program's framework. Traces tell best, and a single one of TensorFlow decides."""
         traced = [trace.framework for trace in self.traces]
         traced += [trace.framework for trace in self.foreign]
         if traced:
@@ -289,7 +287,7 @@ class Timeline:
 
     @property
     def is_foreign(self) -> bool:
-        """Neither TensorFlow nor Keras runs here: nothing that we know of them is of use."""
+        """Neither TensorFlow nor Keras runs here, so nothing we know about them applies."""
         events = self.events
         speaks_keras = events is not None and events.speaks_keras and not events.other_backend
         return self.framework != "tensorflow" and not speaks_keras

@@ -17,7 +17,7 @@ StatValue: TypeAlias = "int | float | str | bytes"
 
 @dataclass(frozen=True)
 class OpCost:
-    """What one execution of a device's op costs, by the compiler's account."""
+    """What one execution of a device's op costs, according to the compiler."""
 
     memory_bytes: int  # read from and written to the device's main memory
 
@@ -28,7 +28,7 @@ class Plane:
 
     name: str
     stats: Mapping[str, StatValue]
-    op_costs: Mapping[str, OpCost] = field(default_factory=dict)  # by name of the event
+    op_costs: Mapping[str, OpCost] = field(default_factory=dict)  # by event name
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class Line:
 
     plane: int  # index into Trace.planes
     id: int
-    name: str  # display name where there is one
+    name: str  # the display name, if there is one
     first_event: int  # its rows in Events are [first_event, last_event)
     last_event: int
 
@@ -46,10 +46,10 @@ class Line:
 class Events:
     """Kept events, ordered by line, then start, then longest first.
 
-    `parent` is the row of the innermost kept event on the same line that contains this one, or
-    -1. Short or uninteresting events are folded: they have no row, but `folded` of the innermost
-    kept event around them carries the bits of what was folded into it (see vocabulary.py), and
-    the totals in `Trace.totals` count them.
+    `parent` is the row of the innermost kept event on the same line that contains this one, or -1.
+    Short or uninteresting events are folded: they have no row, but `folded` of the innermost kept
+    event around them has the bits of what was folded into it (see vocabulary.py), and the totals in
+    `Trace.totals` count them.
     """
 
     start_ps: Int64s
@@ -91,8 +91,8 @@ class NameTotals:
 
 @dataclass(frozen=True)
 class Trace:
-    """One host's trace. `start_ps` of its events count from `base_unix_ns` or, where the trace
-    has no absolute clock, from its own beginning (`base_unix_ns` is None)."""
+    """One host's trace. `start_ps` of its events counts from `base_unix_ns` or, if the trace has no
+    absolute clock, from its own beginning (`base_unix_ns` is None)."""
 
     host: str
     path: str
@@ -104,7 +104,7 @@ class Trace:
     stats: Mapping[str, StatColumn]
     totals: NameTotals
     base_unix_ns: int | None
-    stop_unix_ns: int | None  # when profiling ended, where the trace says so
+    stop_unix_ns: int | None  # when profiling ended, if the trace says so
     errors: tuple[str, ...] = ()  # XSpace.errors: what the profiler itself complained about
     notes: tuple[Note, ...] = ()
     is_cut: bool = False  # the file ends early
@@ -120,7 +120,7 @@ class Trace:
         return {}
 
     def numbers_after(self, prefix: str) -> Mapping[str, int]:
-        """Of names that begin with `prefix`, what follows it, and the index of the name."""
+        """For names that begin with `prefix`: what follows it, and the index of the name."""
         if prefix not in self._after:
             self._after[prefix] = {
                 name.removeprefix(prefix): number
@@ -134,7 +134,8 @@ class Trace:
 
 
 class TraceSource(Protocol):
-    """A trace that may have to be read first: those of a large cluster do not all fit in memory."""
+    """A trace that may have to be read first, since those of a large cluster do not all fit in
+    memory."""
 
     @property
     def host(self) -> str: ...

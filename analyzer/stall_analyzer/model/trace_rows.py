@@ -10,11 +10,11 @@ from stall_analyzer.model.columns import rows_where
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.units import Bools, Int32s, Int64s
 
-ABSENT = -(1 << 62)  # a stat that an event does not carry
+ABSENT = -(1 << 62)  # a stat that an event does not have
 
 
 def names_where(trace: Trace, test: Callable[[str], bool]) -> Bools:
-    """For each name of the trace, whether it passes."""
+    """For each name of the trace, whether it passes the test."""
     return np.fromiter(map(test, trace.names), np.bool_, len(trace.names))
 
 
@@ -23,13 +23,13 @@ def rows_named(trace: Trace, test: Callable[[str], bool]) -> Int64s:
 
 
 def rows_beginning(trace: Trace, prefix: str | tuple[str, ...]) -> Int64s:
-    """Rows of events whose names begin so."""
+    """Rows of events whose names begin with one of these."""
     found = [n for n, name in enumerate(trace.names) if name.startswith(prefix)]
     return rows_numbered(trace, found)
 
 
 def rows_called(trace: Trace, *names: str) -> Int64s:
-    """Rows of events with one of these very names."""
+    """Rows of events with exactly one of these names."""
     return rows_numbered(trace, [trace.numbers[name] for name in names if name in trace.numbers])
 
 
@@ -54,7 +54,7 @@ def rows_inside(span: slice, rows: Int64s | Int32s) -> Int64s:
 
 
 def outermost(trace: Trace, rows: Int64s) -> Int64s:
-    """Of rows of one line, those that begin inside none before them."""
+    """Of the rows of one line, those that do not begin inside an earlier one."""
     start = trace.events.start_ps[rows]
     end = start + trace.events.duration_ps[rows]
     return rows[start >= np.append(start[:1], np.maximum.accumulate(end)[:-1])]
@@ -65,24 +65,25 @@ def name_of(trace: Trace, row: int) -> str:
 
 
 def rows_with(trace: Trace, stat: str) -> Int32s:
-    """Rows that carry a stat, in order."""
+    """Rows that have a stat, in order."""
     column = trace.stats.get(stat)
     return column.event if column is not None else np.empty(0, dtype=np.int32)
 
 
 def stat_of(trace: Trace, stat: str, rows: Int64s | Int32s) -> Int64s:
-    """The integer (or string number) of a stat for each of `rows`, ABSENT where there is none."""
+    """The integer (or string number) of a stat for each of `rows`, or ABSENT."""
     column = trace.stats.get(stat)
     if column is None or len(column.event) == 0:
         return np.full(len(rows), ABSENT, dtype=np.int64)
     carriers = column.event
-    rows = rows.astype(carriers.dtype, copy=False)  # else all of the column would become int64
+    # Otherwise the whole column would be converted to int64.
+    rows = rows.astype(carriers.dtype, copy=False)
     index = np.minimum(carriers.searchsorted(rows), len(carriers) - 1)
     return np.where(carriers[index] == rows, column.values[index], ABSENT)
 
 
 def text_of(trace: Trace, stat: str, row: int) -> str:
-    """The text of a stat of one event, empty where it has none."""
+    """The text of a stat of one event, empty if it has none."""
     column = trace.stats.get(stat)
     value = int(stat_of(trace, stat, np.array([row]))[0])
     if column is None or value == ABSENT:
@@ -91,7 +92,7 @@ def text_of(trace: Trace, stat: str, row: int) -> str:
 
 
 def text_is(trace: Trace, stat: str, rows: Int64s | Int32s, test: Callable[[str], bool]) -> Bools:
-    """Which of `rows` carry a text that passes."""
+    """Which of `rows` have a text that passes the test."""
     result = np.zeros(len(rows), dtype=np.bool_)
     column = trace.stats.get(stat)
     if column is None or column.kind != "text" or len(rows) == 0:

@@ -1,7 +1,7 @@
 """The units that every stage counts in, and the numpy columns that hold them.
 
-Times are integers of picoseconds, intervals are half-open, and names carry the unit. Floats appear
-only in views and in confidences."""
+Times are integers in picoseconds, intervals are half-open, and names contain the unit. Floats
+appear only in views and in confidences."""
 
 from __future__ import annotations
 
@@ -22,4 +22,4 @@ PS_PER_US = 1_000_000
 PS_PER_MS = 1_000_000_000
 PS_PER_S = 1_000_000_000_000
 NS_PER_S = 1_000_000_000
-NEVER = -(1 << 62)  # a time at which something would have happened, but did not
+NEVER = -(1 << 62)  # the time of something that did not happen

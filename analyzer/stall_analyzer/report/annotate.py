@@ -1,9 +1,9 @@
-"""Annotated traces: copies of a session's files with three more lines for XProf's trace viewer,
-what the time went to, the steps, and where each finding happens.
+"""Annotated traces: copies of a session's files with three more lines for XProf's trace viewer:
+where the time went, the steps, and where each finding happens.
 
-The lines belong to the host's plane: planes of other tools are not shown beside a device's. In
-protobuf lists and maps grow by appending bytes, so the copy is the original file, byte for byte,
-with ours inserted after the last byte of that plane, and its length rewritten.
+The lines belong to the host's plane: the viewer does not show planes of other tools next to a
+device's. In protobuf, lists and maps grow by appending bytes, so the copy is the original file,
+byte for byte, with our bytes inserted after the last byte of that plane, and its length rewritten.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class AddedEvent(NamedTuple):
 
 
 class Gap(NamedTuple):
-    """Where the host's plane lies in a file: its key and length, what it holds, its end."""
+    """Where the host's plane is in a file: its key and length, its content, its end."""
 
     header: int
     begin: int
@@ -63,7 +63,7 @@ class Gap(NamedTuple):
 
 @dataclass(frozen=True)
 class Annotation:
-    """What to put into the copy of one file, where, and where that copy belongs."""
+    """What to insert into the copy of one file, at which place, and where that copy goes."""
 
     source: str
     target: str
@@ -72,7 +72,7 @@ class Annotation:
 
 
 def annotations_of(report: Report) -> list[Annotation]:
-    """One for each trace that can be annotated: a cut one and the old JSON traces cannot."""
+    """One for each trace that can be annotated: truncated traces and old JSON traces cannot."""
     found = []
     for session in report.run.sessions:
         for host_file in session.hosts:
@@ -85,7 +85,7 @@ def annotations_of(report: Report) -> list[Annotation]:
 
 
 def write_copies(annotations: Iterable[Annotation], folder: Path) -> list[Path]:
-    """The annotated files. Raises UsageError where they cannot be written."""
+    """The annotated files. Raises UsageError if they cannot be written."""
     written = []
     for annotation in annotations:
         target = folder / annotation.target
@@ -116,7 +116,7 @@ def _copy(original: BinaryIO, copy: BinaryIO, size: int) -> None:
 
 
 def check_folder(folder: Path, logdirs: Sequence[str]) -> None:
-    """Log directories are read only, and nothing is overwritten."""
+    """Log directories are read-only, and nothing is overwritten."""
     place = folder.resolve()
     for logdir in logdirs:
         if not files.is_url(logdir) and place.is_relative_to(Path(logdir).resolve()):
@@ -126,7 +126,7 @@ def check_folder(folder: Path, logdirs: Sequence[str]) -> None:
 
 
 def _folder(run: Run, session: ProfileSession) -> PurePosixPath:
-    """As in the log directory, so that TensorBoard finds it; what lay elsewhere is put in order."""
+    """As in the log directory, so that TensorBoard finds it, wherever the original file is."""
     inside = files.absolute_parts(session.path)[len(files.absolute_parts(run.path)) :]
     if inside[-3:-1] != ("plugins", "profile"):
         inside = ("plugins", "profile", PurePosixPath(session.id).name)
@@ -163,7 +163,7 @@ def _annotation(report: Report, aligned: AlignedTrace, target: str) -> Annotatio
 
 
 def _host_plane(window: ByteWindow, size: int) -> Gap:
-    """Where no host was traced, the end of the file: there a plane can begin."""
+    """If no host was traced, the end of the file, where a new plane can begin."""
     header = 0
     for number, wire_type, begin, end in window.fields(0, size):
         if number == SPACE_PLANES and wire_type == wire.BYTES:
@@ -185,7 +185,7 @@ def _causes(host: HostLedger) -> list[AddedEvent]:
 
 
 def _finding_lines(report: Report, host: str) -> list[list[AddedEvent]]:
-    """Findings may overlap, events of a line may not: as many lines as it takes."""
+    """As many lines as needed: findings may overlap, but events of a line may not."""
     marks = [
         AddedEvent(
             f"{finding.id} {evidence.label or finding.title}", evidence.start_ps, evidence.end_ps
@@ -202,7 +202,8 @@ def _finding_lines(report: Report, host: str) -> list[list[AddedEvent]]:
 
 
 class _Lines:
-    """Grows line by line; numbers lines and names so that they meet no others of the plane."""
+    """Grows line by line; numbers lines and names so that they do not clash with the plane's
+    own."""
 
     def __init__(self, zero_ns: int, shift_ps: int, first_name: int, taken: set[int]) -> None:
         self._zero_ns, self._shift_ps = zero_ns, shift_ps
@@ -221,7 +222,7 @@ class _Lines:
         self._lines.append(b"".join(parts))
 
     def _event(self, mark: AddedEvent) -> bytes:
-        """Empty for what lies before the trace: an event cannot begin before its line."""
+        """Empty for something before the trace: an event cannot begin before its line."""
         start = max(mark.start_ps - self._shift_ps, 0)
         duration = mark.end_ps - self._shift_ps - start
         if duration <= 0:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PARTS_SHOWN = 3
 HELPS = {True: "worth trying", False: "saves little", None: "depends"}
-LEAST_SHARE = 20  # of the ops' time, one in so many
+LEAST_SHARE = 20  # a part is named if it takes at least 1/20 of the ops' time
 
 
 def show_computing(terminal: Terminal, run: ReportEntry) -> None:

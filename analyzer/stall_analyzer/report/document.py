@@ -1,4 +1,4 @@
-"""The report as one JSON document. schema.json beside this file is its contract."""
+"""The report as one JSON document. schema.json, next to this file, is its contract."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 LINES_MOST, STACKS_MOST, PARTS_MOST = 50, 300, 20
 LATE_STEPS_MOST = 500  # as many as a screen can show
-# A trace may hold names of a megabyte, and each finding says one several times.
+# A name in a trace may be a megabyte long, and a finding may repeat it several times.
 LONGEST_NAME, LONGEST_TEXT = 300, 4000
 
 
@@ -161,7 +161,7 @@ def _source(report: Report) -> WindowSource:
 
 
 def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
-    """What the time of each span went to; buckets that it lacks are left out."""
+    """Where the time of each span went; buckets that are zero are left out."""
     start, end = starts_and_ends(spans)
     buckets = [bucket for bucket, ps in ledger.buckets_ps.items() if ps]
     sums = times_in(ledger.tiling, start, end, [codes_of_bucket(bucket) for bucket in buckets])
@@ -174,7 +174,7 @@ def _parts(ledger: Ledger, spans: Sequence[Phase | Step]) -> list[BucketTimes]:
 
 
 def _outside(ledger: Ledger, in_steps: Sequence[BucketTimes]) -> BucketTimes:
-    """What lies in no step, so that steps and this add up to the window."""
+    """Time outside all steps, so that it and the steps add up to the window."""
     left = dict(ledger.buckets_ps)
     for parts in in_steps:
         for bucket, ps in parts.items():
@@ -214,7 +214,7 @@ def _line(line: CodeLine) -> CodeLineEntry:
 
 
 def _stacks(stacks: Sequence[CodeStack]) -> StacksEntry:
-    """Each frame once: most stacks have most of theirs in common."""
+    """Each frame once: most stacks share most of their frames."""
     numbers: dict[Frame, int] = {}
     entries: list[StackEntry] = []
     for stack in stacks:
@@ -282,7 +282,7 @@ def _cluster(cluster: Cluster) -> ClusterEntry:
 
 
 def _lateness(lateness: Lateness) -> LatenessEntry | None:
-    """Who made whom wait; of many steps, those that cost most, in order of time."""
+    """Who made whom wait; if there are many steps, the costliest, in order of time."""
     if not lateness.meetings:
         return None
     costliest = sorted(lateness.steps, key=lambda late: -late.cost_ps)[:LATE_STEPS_MOST]
@@ -342,7 +342,7 @@ def note_entry(note: Note) -> NoteEntry:
 
 
 def _fields(record: object, **changed: object) -> Any:
-    """A record whose fields the document calls by the same names, with some of them changed."""
+    """A record whose fields have the same names in the document, with some of them changed."""
     return vars(record) | changed
 
 

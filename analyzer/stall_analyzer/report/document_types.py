@@ -1,9 +1,9 @@
 """The JSON document, key by key: the one definition of what a report says.
 
-schema.json beside this file is generated from it by `make schema`, and the page's types from that.
-A docstring or the comment behind a key becomes its description there; what stands in `Annotated`
-are further rules of JSON Schema. Every key is always there; what may be unknown may be null.
-Only type checkers import it: making so many classes would take milliseconds of every start.
+`make schema` generates schema.json, next to this file, from it, and the page's types from that. A
+docstring or the comment after a key becomes its description there; `Annotated` holds further rules
+of JSON Schema. Every key is always there; a value that may be unknown may be null. Only type
+checkers import it: creating this many classes would add milliseconds to every start.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Cause: TypeAlias = Annotated[
 ]
 AllBuckets: TypeAlias = Annotated[
     dict[Bucket, Ps],
-    ("description", "All nine buckets; together they are exactly the time they divide."),
+    ("description", "All nine buckets; they add up to exactly the time that they divide."),
     ("required", get_args(Bucket)),
 ]
 BucketTimes: TypeAlias = Annotated[
@@ -55,9 +55,9 @@ class NoteEntry(TypedDict):
 class WindowEntry(TypedDict):
     """The first epoch: what the ledger divides."""
 
-    start_unix_ns: int | None  # Null where the trace has no absolute clock.
+    start_unix_ns: int | None  # Null if the trace has no absolute clock.
     duration_ps: Ps
-    epoch: Count | None  # Null where no training was found: the window is the whole trace.
+    epoch: Count | None  # Null if no training was found: the window is the whole trace.
     covered_ps: Ps  # How much of the window there is evidence for.
     source: WindowSource
     start_source: str  # What marked the beginning.
@@ -69,8 +69,8 @@ class VerdictEntry(TypedDict):
     primary: Bucket
     sentence: str
     confidence: Share
-    host: str | None  # The host that holds up the others; null where none does.
-    # The evidence cannot decide between these, most likely first; empty where it can.
+    host: str | None  # The host that holds up the others; null if none does.
+    # The evidence cannot decide between these buckets, most likely first; empty if it can.
     candidates: list[Bucket]
 
 
@@ -78,7 +78,7 @@ class PhaseEntry(TypedDict):
     start_ps: Ps
     end_ps: Ps
     name: PhaseName
-    error_ps: Ps  # How far off its end may be; 0 where it is exact.
+    error_ps: Ps  # How far off its end may be; 0 if it is exact.
     buckets_ps: BucketTimes
 
 
@@ -97,18 +97,18 @@ class RangeEntry(TypedDict):
 
 
 class EstimateEntry(TypedDict):
-    """The whole first epoch as it probably was, where not all of it was traced. The run's own
+    """The whole first epoch as it probably was, if not all of it was traced. The run's own
     buckets_ps and causes_ps stay exact; views show these, which have the same names."""
 
     buckets_ps: AllBuckets  # The likely values.
     causes_ps: CauseTimes
     one_time_ps: Ps
     recurring_ps: Ps
-    ranges_ps: dict[Bucket, RangeEntry]  # All buckets; nine out of ten contain the true value.
+    ranges_ps: dict[Bucket, RangeEntry]  # For all buckets; nine of ten ranges hold the true value.
     rests_on: list[str]  # What it is based on, in sentences.
     estimated_ps: Ps  # How much of the window was not traced.
     profiled_steps: Count  # Training steps that it is based on.
-    steps: Positive | None  # Training steps of the epoch; null where that is not known.
+    steps: Positive | None  # Training steps of the epoch; null if that is not known.
 
 
 class LaterEpochsEntry(TypedDict):
@@ -117,14 +117,14 @@ class LaterEpochsEntry(TypedDict):
 
 
 class ForecastEntry(RangeEntry):
-    """How long an epoch takes now, and the range it should take after the changes."""
+    """How long an epoch takes now, and how long it should take after the changes."""
 
     now: Ps
 
 
 class ChangeEntry(TypedDict):
     text: str
-    before: str  # Code; empty where there is none to show.
+    before: str  # Code; empty if there is none to show.
     after: str
     turns: dict[Knob, str]  # Settings that it changes, and how; no other change reverses them.
 
@@ -146,16 +146,16 @@ class CodeLineEntry(TypedDict):
     line: Count
     function: str
     ps: Ps  # A part of the cause's time.
-    source: str  # The line as it was when it ran; empty where that was not recorded.
+    source: str  # The line as it was when it ran; empty if that was not recorded.
     name: str  # The callback hook or traced function that it is part of; may be empty.
-    background: bool  # It ran in another thread while the training waited.
+    background: bool  # It ran in another thread while training waited.
 
 
 class StackEntry(TypedDict):
-    """Python that was seen to run, and its part of a bucket's time."""
+    """Python code that was seen running, and its part of a bucket's time."""
 
     bucket: Bucket
-    frames: list[Count]  # Indices of `frames`, outermost first.
+    frames: list[Count]  # Indices into `frames`, outermost first.
     ps: Ps
 
 
@@ -181,8 +181,8 @@ class FindingSummaryEntry(TypedDict):
 
 class FindingEntry(FindingSummaryEntry):
     blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
-    estimated: bool  # Its seconds are scaled from the profiled steps to the whole epoch.
-    later_gain_at_least: bool  # Later epochs are slower than the first: they may save more.
+    estimated: bool  # Its times are scaled from the profiled steps to the whole epoch.
+    later_gain_at_least: bool  # Later epochs are slower than the first, so they may save more.
     lines: list[CodeLineEntry]  # Lines of the user's code that it is about, costliest first.
     stack: list[str]  # Where the thread that proves it was: path:line function, innermost first.
     explanation: str
@@ -196,14 +196,14 @@ class PlanEntry(TypedDict):
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
-    later_epoch_ps: ForecastEntry | None  # Null if none is known, or all are slower than the first.
+    later_epoch_ps: ForecastEntry | None  # Null if there are none, or if all are slower.
 
 
 class HostLedgerEntry(TypedDict):
     host: str
     buckets_ps: AllBuckets
     covered_ps: Ps
-    training_thread: str | None  # The line that drives training; null where the host has none.
+    training_thread: str | None  # The line that drives training; null if the host has none.
     evidence: dict[str, str]
     notes: list[NoteEntry]
 
@@ -213,23 +213,23 @@ class HostClockEntry(TypedDict):
 
     source: ClockSource
     shared: Count  # Collectives or steps that it was aligned by.
-    ahead_ps: int | None  # Of its own clock before the common one; null where it has none.
+    ahead_ps: int | None  # How far its own clock is ahead of the common one; null if it has none.
     error_ps: Ps | None  # How much shared events still disagree (median).
 
 
 class TraceEntry(TypedDict):
     session: str  # As the Profile plugin names it.
     host: str
-    start_ps: int  # Where its own time zero lies in the window; negative where it began before.
+    start_ps: int  # Where its own time zero is in the window; negative if it began before.
     clock: HostClockEntry
 
 
 class LateHostEntry(TypedDict):
     host: str
-    times: Count  # Meetings in which it was last.
+    times: Count  # How often it was the last to arrive.
     late_steps: Count  # Steps in which that mattered.
-    cost_ps: Ps  # What the others waited for it, on average.
-    bucket: Bucket | None  # What took it longer; null where its ledger does not say.
+    cost_ps: Ps  # How long the others waited for it, on average.
+    bucket: Bucket | None  # What took it longer than the others; null if its ledger does not say.
     cause: Cause | None
     cause_ps: Ps
     once: bool  # Most of it will not recur.
@@ -248,18 +248,18 @@ class LatenessEntry(TypedDict):
 
     meetings: Positive
     waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
-    hosts: list[LateHostEntry]  # All that were ever last, costliest first.
+    hosts: list[LateHostEntry]  # All hosts that were ever last, costliest first.
     steps: Annotated[list[LateStepEntry], ("maxItems", 500)]  # The costliest, in order of time.
     steps_left_out: Count
 
 
 class MemberEntry(TypedDict):
-    name: str  # As in `hosts` where it was traced.
+    name: str  # As in `hosts`, if it was traced.
     traced: bool
     captured: bool  # It left its own records.
     steps: Count | None  # The steps it is known to have finished.
     last_unix_ns: int | None  # Its last sign of life, on the common clock.
-    ended: str | None  # How it ended, in its own words; null where there are none.
+    ended: str | None  # How it ended, in its own words; null if there are none.
 
 
 class ClusterEntry(TypedDict):
@@ -280,9 +280,9 @@ class ThreadEntry(TypedDict):
     name: str
     count: Positive
     main: bool
-    blamed: bool  # It holds up the training.
-    does: str  # What it waits in; empty where that is not known.
-    place: str  # File and line, of the user's own code or else of a library's.
+    blamed: bool  # It holds up training.
+    does: str  # What it waits in; empty if that is not known.
+    place: str  # File and line in the user's own code, or else in a library.
     frames: list[str]  # path:line function, innermost first
 
 
@@ -290,20 +290,20 @@ class ModelPartEntry(TypedDict):
     """A layer, or a kind of op."""
 
     name: str
-    ps: Ps  # Of the threads that ran its ops.
+    ps: Ps  # Time of all threads that ran its ops.
     ops: Count
 
 
 class NextStepEntry(TypedDict):
     topic: str
-    helps: bool | None  # It is worth trying; null where that depends on what the log does not show.
+    helps: bool | None  # It is worth trying; null if that depends on what the log does not show.
     text: str
 
 
 class ComputingEntry(TypedDict):
     """What the model's own computation consists of, and what could make it faster."""
 
-    ops_ps: Ps  # Of the threads that ran ops, in what was traced.
+    ops_ps: Ps  # Time of all threads that ran ops, as far as it was traced.
     layers: Annotated[list[ModelPartEntry], ("maxItems", 20)]  # Costliest first.
     kinds: Annotated[list[ModelPartEntry], ("maxItems", 20)]
     next_steps: list[NextStepEntry]
@@ -311,7 +311,7 @@ class ComputingEntry(TypedDict):
 
 class PointEntry(TypedDict):
     at: int  # A step or epoch.
-    value: float | None  # Null where it is not a number.
+    value: float | None  # Null if it is not a number.
 
 
 class LayerGradientsEntry(TypedDict):
@@ -325,7 +325,7 @@ class LearningEntry(TypedDict):
     per: Literal["step", "epoch"]  # What each point of `loss` is: a step or an epoch.
     loss: Annotated[list[PointEntry], ("maxItems", 310)]
     baseline: float | None  # The cost of the best answer that is the same for all inputs.
-    baseline_words: str  # Which answer that is; empty where no cost is known.
+    baseline_words: str  # Which answer that is; empty if no cost is known.
     gradients: list[LayerGradientsEntry]  # In the model's order; only with a capture.
 
 
@@ -338,13 +338,13 @@ class ReportEntry(TypedDict):
     captured: bool  # Captured by StallCallback, watch or `stall-analyze capture`.
     sessions: list[str]  # As the Profile plugin names them.
     hosts: list[str]
-    host: str | None  # The host that represents the run; null where there is no trace.
-    framework: Framework  # Of the program that was recorded.
+    host: str | None  # The host that represents the run; null if there is no trace.
+    framework: Framework  # The framework of the program that was recorded.
     window: WindowEntry
     verdict: VerdictEntry
     buckets_ps: AllBuckets
     causes_ps: CauseTimes
-    estimate: EstimateEntry | None  # Null where everything was traced, or nothing is known.
+    estimate: EstimateEntry | None  # Null if everything was traced, or nothing is known.
     one_time_ps: Ps
     recurring_ps: Ps
     phases: list[PhaseEntry]
@@ -352,17 +352,17 @@ class ReportEntry(TypedDict):
     outside_steps_ps: BucketTimes  # Time outside all steps.
     later_epochs: LaterEpochsEntry
     findings: list[FindingEntry]
-    plan: PlanEntry | None  # Null where there is nothing to save.
+    plan: PlanEntry | None  # Null if there is nothing to save.
     host_ledgers: list[HostLedgerEntry]
     traces: list[TraceEntry]  # Each trace that was read.
-    lateness: LatenessEntry | None  # Null where no two traced hosts were seen to meet.
-    cluster: ClusterEntry | None  # Null where one process trained alone.
+    lateness: LatenessEntry | None  # Null if no two traced hosts were seen to meet.
+    cluster: ClusterEntry | None  # Null if one process trained alone.
     # Lines of the user's code that took time, costliest first; only with a capture.
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
-    stacks: StacksEntry | None  # Null where no capture looked at Python.
+    stacks: StacksEntry | None  # Null if no capture looked at Python.
     threads: list[ThreadEntry]  # As a capture last saw them, the blamed one first.
-    computing: ComputingEntry | None  # Null where the run is not healthy, or no op was traced.
-    learning: LearningEntry | None  # Null where no loss was logged.
+    computing: ComputingEntry | None  # Null if the run is not healthy, or no op was traced.
+    learning: LearningEntry | None  # Null if no loss was logged.
     evidence: dict[str, str]  # For each subject, one short sentence on what could be seen.
     notes: list[NoteEntry]
 
@@ -393,8 +393,8 @@ class FleetFindingEntry(TypedDict):
     name: str
     bucket: Bucket
     runs: Positive
-    machine_ps: Ps  # Lost in first epochs.
-    gain_ps: RangeEntry  # Of machines.
+    machine_ps: Ps  # Machine time lost in first epochs.
+    gain_ps: RangeEntry  # Machine time.
     worst: WorstRunEntry
 
 
@@ -402,7 +402,7 @@ class FleetDayEntry(TypedDict):
     day: Annotated[str, ("pattern", "^[0-9]{4,}-[0-9]{2}-[0-9]{2}$")] | None
     statuses: dict[Status, Positive]
     lost_ps: Ps
-    buckets_ps: AllBuckets  # Of machines.
+    buckets_ps: AllBuckets  # Machine time.
 
 
 class FleetErrorEntry(TypedDict):
@@ -418,14 +418,14 @@ class FleetEntry(TypedDict):
     runs: Count
     estimated_runs: Count  # Runs that were not fully traced: their times are estimated.
     hosts: Count
-    statuses: list[FleetStatusEntry]  # Most runs first; what their first epochs took.
-    primaries: dict[Bucket, Positive]  # In how many runs a bucket costs most.
+    statuses: list[FleetStatusEntry]  # Most common first; with the time of their first epochs.
+    primaries: dict[Bucket, Positive]  # In how many runs each bucket costs the most.
     lost_ps: Ps  # Machine time that is neither work nor measurement nor unknown.
-    buckets_ps: AllBuckets  # Of machines.
-    causes_ps: CauseTimes  # Of machines, largest first.
+    buckets_ps: AllBuckets  # Machine time.
+    causes_ps: CauseTimes  # Machine time, largest first.
     findings: list[FleetFindingEntry]  # Two may blame the same time: they do not add up.
-    costliest_runs: list[CostlyRunEntry]  # Those whose first epochs lost most; ten at most.
-    days: list[FleetDayEntry]  # Of the first epochs, in UTC; null for runs without a clock.
+    costliest_runs: list[CostlyRunEntry]  # Those that lost the most time; at most ten.
+    days: list[FleetDayEntry]  # When first epochs began, in UTC; null for runs without a clock.
     runs_with_errors: Count
     errors: list[FleetErrorEntry]  # Some of these runs, with what could not be read.
 
@@ -433,7 +433,7 @@ class FleetEntry(TypedDict):
 class ExcessEntry(TypedDict):
     run: str
     attempt: Positive
-    limit: str  # As it was given.
+    limit: str  # The limit, as it was given.
     measured: str
 
 
@@ -442,7 +442,7 @@ class ChangedEntry(TypedDict):
     attempt: Positive
     status_before: Status
     status: Status
-    before_ps: Ps  # The first epoch.
+    before_ps: Ps  # How long the first epoch took in the baseline.
     now_ps: Ps
     grown_ps: dict[str, Ps]  # What takes longer: buckets, and `later epochs`.
     sentence: str  # How much slower or faster it is, and because of which cause.
@@ -456,7 +456,7 @@ class Document(TypedDict):
     tool_version: str
     runs: list[ReportEntry]
     notes: list[NoteEntry]  # What to know about the log directory as a whole.
-    fleet: FleetEntry | None  # Sums over the runs, where there are several.
+    fleet: FleetEntry | None  # Sums over the runs, if there are several.
     over_limit: list[ExcessEntry] | None  # With --fail-over: the runs over a limit.
     worse: list[ChangedEntry] | None  # With --baseline: the runs that are worse than before.
     better: list[ChangedEntry] | None  # With --baseline: those that are better.

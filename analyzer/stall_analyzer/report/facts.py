@@ -1,6 +1,6 @@
-"""A run's entry of the JSON document in short: what lists, tables and sums over many runs show.
+"""The short form of a run's entry in the JSON document, for lists, tables and sums over many runs.
 
-A few kilobytes, whatever the run: thousands of them fit where one entry with all its steps would
+It takes a few kilobytes, whatever the run: thousands fit where one entry with all its steps would
 fill the page.
 """
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
 
 Name = TypeVar("Name", bound=str)
 
-# Buckets that a faster program would not have; the others are work, measuring, or not known.
+# Buckets that a faster program would not have; the others are work, measurement, or unknown.
 LOST_BUCKETS: tuple[Bucket, ...] = (
     "input", "compile", "memory", "numerics", "communication", "host",
 )  # fmt: skip
 ERRORS_KEPT = 3
-# First those whose training is wasted, then those that cost time.
+# First the runs whose training is wasted, then those that cost time.
 BY_NEED: tuple[Status, ...] = (
     "dead", "stuck", "learning_nothing", "slow_always", "slow_once", "running", "unknown",
     "healthy",
@@ -50,7 +50,7 @@ DETAILS = (
 
 
 class Facts(TypedDict):
-    """A run's entry in short: what lists, tables and sums over many runs show."""
+    """The short form of a run's entry, for lists, tables and sums over many runs."""
 
     run: str
     attempt: Positive
@@ -58,13 +58,13 @@ class Facts(TypedDict):
     primary: Bucket
     sentence: str
     confidence: Share
-    candidates: list[Bucket]  # Between these it cannot be decided; empty where it can.
+    candidates: list[Bucket]  # The evidence cannot decide between these; empty if it can.
     duration_ps: Ps
     covered_ps: Ps
     source: WindowSource
     epoch: Count | None
     started_unix_ns: int | None
-    estimated: bool  # The following three: not all was traced.
+    estimated: bool  # Whether the next three are estimated, because not all was traced.
     buckets_ps: AllBuckets
     causes_ps: CauseTimes
     one_time_ps: Ps
@@ -78,8 +78,8 @@ class Facts(TypedDict):
 
 
 def figures(entry: ReportEntry) -> ReportEntry | EstimateEntry:
-    """Where a run's time went: estimated where not all was traced, else as measured. Every view
-    shows these, so that no two of them differ."""
+    """Where a run's time went: estimated if not all of it was traced, else measured. Every view
+    shows these figures, so that no two views differ."""
     return entry["estimate"] or entry
 
 
@@ -120,7 +120,7 @@ def _summary(found: FindingEntry) -> FindingSummaryEntry:
 
 
 def machines(facts: Facts) -> int:
-    """How many wait when the run waits; a run without a trace was at least one."""
+    """How many machines wait when the run waits; a run without a trace used at least one."""
     return max(1, len(facts["hosts"]))
 
 
@@ -134,21 +134,21 @@ def lost_ps(facts: Facts) -> int:
 
 
 def machine_loss_ps(facts: Facts) -> int:
-    """What it lost on all of them."""
+    """What it lost on all of its machines."""
     return machines(facts) * lost_ps(facts)
 
 
 def need(status: Status, buckets_ps: Mapping[Bucket, int]) -> tuple[int, int]:
-    """The order in which runs want to be looked at: the verdict, then the seconds lost."""
+    """The order in which to look at runs: by verdict, then by the time lost."""
     return BY_NEED.index(status), -lost_in(buckets_ps)
 
 
 def by_size(parts_ps: Mapping[Name, int]) -> list[tuple[Name, int]]:
-    """Those that are not zero, largest first."""
+    """The entries that are not zero, largest first."""
     return sorted(((name, ps) for name, ps in parts_ps.items() if ps), key=lambda part: -part[1])
 
 
 def shown_name(run: str, attempt: int, folder: str = "") -> str:
-    """With its attempt, where there were several; `folder`: for a log directory that is a run."""
+    """With its attempt, if there were several; `folder` names a log directory that is a run."""
     name = folder if run == "." and folder else run
     return f"{name} (attempt {attempt})" if attempt > 1 else name

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
         ReportEntry,
     )
 
-# More code than this hides the plan; the rest is in the JSON document and in the tab.
+# More code than this would hide the plan; the rest is in the JSON document and in the tab.
 SHOWN_IN_FULL = 2
 SEVERITY_STYLES = {"act": "bold", "consider": "", "note": "dim"}
 
@@ -28,7 +28,7 @@ def show_findings(terminal: Terminal, run: ReportEntry) -> None:
     if not findings:
         if may_enjoy(run):
             terminal.gap()
-            terminal.line(terminal.text("Nothing to change: no finding. Enjoy the training."))
+            terminal.line(terminal.text("Nothing to change: no findings. Enjoy your training."))
         return
     terminal.gap()
     terminal.line(terminal.text("findings", "bold"))
@@ -58,7 +58,7 @@ def _in_full(terminal: Terminal, finding: FindingEntry) -> None:
 
 
 def show_line(terminal: Terminal, line: CodeLineEntry, indent: int) -> None:
-    """A line of the user's code: where, how long, and as it was written."""
+    """A line of the user's code: where it is, how long it took, and its text."""
     place = terminal.text(code_place(line), "bold")
     terminal.line(place, terminal.text(f": {code_cost(line)}"), indent=indent)
     if line["source"]:
@@ -80,7 +80,7 @@ def _title(terminal: Terminal, finding: FindingEntry, more: str = "") -> None:
 
 
 def _in_short(terminal: Terminal, findings: Sequence[FindingEntry], planned: Sequence[str]) -> None:
-    """With the change to make, for those in the plan."""
+    """In one line; with the change to make if it is in the plan."""
     for finding in findings:
         lost = finding["lost_ps"]
         _title(terminal, finding, f" (costs {seconds(lost)})" if lost else "")

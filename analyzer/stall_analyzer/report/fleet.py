@@ -1,7 +1,7 @@
-"""Sums over all runs: what the fleet lost, to what, and in which runs.
+"""Sums over all runs: what the fleet lost, to which causes, and in which runs.
 
-Everything here grows with the kinds of things found and with the days, not with the runs. Times of
-machines count each host of a run, since all of them wait when the run does.
+Everything here grows with the kinds of things found and with the days, not with the runs. Machine
+time counts each host of a run, since all of them wait when the run does.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ class Fleet:
             kind["worst"] = max(kind["worst"], run, key=_cost)
 
     def summary(self) -> FleetEntry:
-        """Plain data: `fleet` in schema.json."""
+        """As plain data: `fleet` in schema.json."""
         kinds = sorted(self._kinds.values(), key=lambda kind: (-kind["machine_ps"], kind["id"]))
         return {
             "runs": self.runs,
@@ -149,7 +149,7 @@ def _costly(facts: Facts, count: int) -> CostlyRunEntry:
 
 
 def _kind(found: FindingSummaryEntry, worst: WorstRunEntry) -> FleetFindingEntry:
-    """One kind of finding over the fleet, before its runs are counted."""
+    """The entry of one kind of finding in the fleet, before its runs are counted."""
     return {
         "id": found["id"],
         "name": found["name"],
@@ -162,7 +162,7 @@ def _kind(found: FindingSummaryEntry, worst: WorstRunEntry) -> FleetFindingEntry
 
 
 def _cost(run: WorstRunEntry) -> tuple[int, str, int]:
-    """For an order that does not depend on which came first."""
+    """A sort key that does not depend on which run came first."""
     return run["machine_ps"], run["run"], run["attempt"]
 
 
@@ -171,7 +171,7 @@ def _largest_first(counts: Mapping[Name, int]) -> list[tuple[Name, int]]:
 
 
 def _day(unix_ns: int | None) -> str:
-    """In UTC, so that all who look at it see the same; empty where the run has no clock."""
+    """In UTC, so that everyone sees the same; empty if the run has no clock."""
     if unix_ns is None:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""Problems as commands of a GitHub workflow, which shows them beside the lines of a pull request.
+"""Problems as commands of a GitHub workflow, which shows them at the lines of a pull request.
 
-GitHub shows ten errors, ten warnings and ten notices of a step: the first ones count.
+GitHub shows ten errors, ten warnings and ten notices per step, so the first ones count.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _command(problem: Problem) -> str:
 
 
 def _data(text: str) -> str:
-    """A name out of a log must neither begin a command of its own nor steer a terminal."""
+    """A name from a log must neither start another command nor control a terminal."""
     clean = "".join(char if char.isprintable() or char in "\r\n" else "?" for char in text)
     return clean.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
 

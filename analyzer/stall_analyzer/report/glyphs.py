@@ -1,4 +1,4 @@
-"""Bars and sparklines out of characters, and what stands for them where only ASCII can be shown."""
+"""Bars and sparklines made of characters, and their replacements where only ASCII can be shown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Name = TypeVar("Name", bound=str)
 EIGHTHS = " ▏▎▍▌▋▊▉█"
 LEVELS = "▁▂▃▄▅▆▇█"
 
-# One character for one, so that columns stay aligned.
+# Each is replaced by one character, so that columns stay aligned.
 ASCII = str.maketrans("▏▎▍▌▋▊▉█▁▂▃▄▅▆▇─│·•…–—×µ±", "    ####_..--==-|-*.--xu~")
 
 
@@ -37,7 +37,7 @@ def sparkline(values: Sequence[int], width: int) -> list[tuple[str, int]]:
 
 
 def cells_per_part(parts_ps: Mapping[Name, int], width: int) -> dict[Name, int]:
-    """Shares `width` cells out in proportion (largest remainder), so that a row is always full."""
+    """Divides `width` cells in proportion (largest remainder), so that a row is always full."""
     whole = sum(parts_ps.values())
     if whole <= 0:
         return {}

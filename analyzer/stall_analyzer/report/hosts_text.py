@@ -1,4 +1,4 @@
-"""The hosts of a run in a terminal, by exception: those that are alike share a row."""
+"""The hosts of a run in a terminal: those that are alike share a row, so exceptions stand out."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ if TYPE_CHECKING:
     from stall_analyzer.report.document_types import HostLedgerEntry, ReportEntry
 
 ROWS_SHOWN = 16
-ALIKE = 0.05  # of the window: by less, nobody would tell two of them apart
-NARROW = 60  # cells; below, the words need the room of the bars
+ALIKE = 0.05  # of the window: a smaller difference does not matter
+NARROW = 60  # cells; below this, the words need the space of the bars
 
 
 def show_hosts(terminal: Terminal, run: ReportEntry) -> None:
-    """Those that the others wait for first, each by itself; of the rest, a row for each kind."""
+    """First those that the others wait for, one by one; then a row for each group of the rest."""
     ledgers = run["host_ledgers"]
     if len(ledgers) < 2:
         return
@@ -42,7 +42,7 @@ def show_hosts(terminal: Terminal, run: ReportEntry) -> None:
 
 
 def alike(ledgers: Sequence[HostLedgerEntry]) -> list[list[HostLedgerEntry]]:
-    """Groups of hosts whose time went to the same, the largest first."""
+    """Groups of hosts whose time went to the same things, the largest first."""
     groups: list[list[HostLedgerEntry]] = []
     for ledger in ledgers:
         group = next((group for group in groups if _is_like(group[0], ledger)), None)

@@ -1,7 +1,7 @@
 """The report as one file: the tab's own page with its data inside. It needs no server and no
 network; its content policy forbids both.
 
-The page's script is built into tb_stall_plugin/static. It is found by its place, not imported: the
+The page's script is built into tb_stall_plugin/static. It is found by its path, not imported: the
 analyzer must work where the plugin cannot.
 """
 
@@ -37,17 +37,17 @@ from stall_analyzer.report.page import (
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import Document, ReportEntry
 
-Json: TypeAlias = Mapping[str, Any]  # a part of a timeline
+Json: TypeAlias = Mapping[str, Any]  # part of a timeline
 
 PIXELS = 4000
-WINDOWS = 8  # beside the whole one: eight times closer
-MOST_ITEMS = 150_000  # of a run, about 6 MB: a file that mail and browsers still take
-MOST_ITEMS_IN_ALL = 600_000  # of a file with many runs
-MOST_RUNS = 50  # in full; of more, those that cost most
-MOST_HOSTS = 16  # besides the one that stands for the run
+WINDOWS = 8  # besides the whole one: eight times closer
+MOST_ITEMS = 150_000  # per run, about 6 MB: a file that mail and browsers can still handle
+MOST_ITEMS_IN_ALL = 600_000  # in a file with many runs
+MOST_RUNS = 50  # in full; if there are more, the costliest
+MOST_HOSTS = 16  # besides the one that represents the run
 LEAST_PIXELS = 500
 
-# Only this script runs, whatever names in the data look like; it makes the styles itself.
+# Only this script may run, whatever names in the data look like; it adds the styles itself.
 POLICY = "default-src 'none'; script-src 'sha256-{digest}'; img-src data: blob:; font-src data:"
 PAGE = """\
 <!DOCTYPE html>
@@ -68,8 +68,8 @@ PAGE = """\
 
 
 def timelines_of(report: Report) -> list[dict[str, Any]]:
-    """The whole window, then the same of the other hosts, then its parts; in as much detail as a
-    file may hold."""
+    """The whole window, then that of the other hosts, then its parts, in as much detail as a file
+    may hold."""
     chart, *others = charts_of(report)[: MOST_HOSTS + 1]
     whole_ps = chart.duration_ps
     edges = [whole_ps * i // WINDOWS for i in range(WINDOWS + 1)]
@@ -90,7 +90,7 @@ def _items(timelines: Iterable[Json]) -> int:
 
 
 def _that_fit(timelines: Sequence[Sequence[Json] | None]) -> list[list[Json]]:
-    """Of many runs less detail; of very many, the later ones have to do without a timeline."""
+    """With many runs, less detail; with too many, the later ones get no timeline."""
     room = MOST_ITEMS_IN_ALL
     kept = [list(parts or ()) for parts in timelines]
     if sum(map(_items, kept)) > room:
@@ -112,8 +112,8 @@ def render(
     listed: Sequence[Facts] | None = None,
     logdir: str = "",
 ) -> str:
-    """The page for a JSON document; `timelines` of each of its runs, in order. `listed`: all runs,
-    where the document holds only some of them. `logdir`: as the page calls it."""
+    """The page for a JSON document, with the `timelines` of each of its runs, in order. `listed`:
+    all runs, if the document holds only some of them. `logdir`: what the page calls it."""
     runs = document["runs"]
     known = [facts_of(run) for run in runs] if listed is None else listed
     names = run_ids(map(_key, known))
@@ -153,14 +153,15 @@ def _inside_html(data: object) -> str:
 
 
 def _script() -> str:
-    """The bundle. In a script only these two can end the element, or hide its end; in JavaScript
-    both can stand only in a text or a comment, where the backslash changes nothing."""
+    """The bundle. Inside a script element, only these two can end it or hide its end; in
+    JavaScript, both can occur only in a string or a comment, where the backslash changes
+    nothing."""
     text = bundle_path().read_text(encoding="utf-8")
     return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def bundle_path() -> Path:
-    """Raises UsageError where the page has not been built."""
+    """Raises UsageError if the page has not been built."""
     found = find_spec("tb_stall_plugin")
     for place in (found.submodule_search_locations or ()) if found else ():
         path = Path(place) / "static" / "index.js"

@@ -1,10 +1,10 @@
 """Problems as a JUnit report: a suite for each run, a test for each thing that can be wrong.
 
-There is no one schema; this keeps to what Jenkins' and Maven's have in common. A test fails where
-a finding is worth acting on, a limit is exceeded, a run is worse than the baseline or a file was
-not read. Each limit, and the baseline, is a test of every run, so that a server can follow it from
-build to build. A run with nothing else to report has one more test, which is skipped if the verdict
-leaves open whether there is anything to change.
+There is no single schema; this uses only what those of Jenkins and Maven have in common. A test
+fails if a finding is worth acting on, a limit is exceeded, a run is worse than the baseline, or a
+file was not read. Every run has a test for each limit and for the baseline, so that a server can
+follow it from build to build. A run with nothing else to report has one more test, which is skipped
+if the verdict leaves open whether there is anything to change.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _suite(run: RunProblems) -> Iterator[str]:
 
 
 def _outcome(check: Check) -> tuple[str, str]:
-    """A test's name and what is in it: nothing, where it passes."""
+    """A test's name and its content, which is empty if it passes."""
     if check.problem:
         return check.name, _problem(check.problem)[1]
     return check.name, _skipped(check.skipped) if check.skipped else ""
@@ -74,5 +74,5 @@ def _value(text: str) -> str:
 
 
 def _clean(text: str) -> str:
-    """XML 1.0 has no way to write most control characters, nor halves of characters."""
+    """XML 1.0 has no way to write most control characters, or half characters."""
     return "".join(char if char.isprintable() or char in "\n\t" else "?" for char in text)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         ReportEntry,
     )
 
-SHOWN_IN_FULL = 3  # the rest of the findings get a line each
+SHOWN_IN_FULL = 3  # the other findings get one line each
 CAUSES_SHOWN = 3
 BAR_CELLS = 20
 
@@ -123,7 +123,7 @@ def _buckets(run: ReportEntry) -> Iterator[str]:
 
 
 def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
-    yield f"Estimated; {traced_exactly(run)}. What this rests on:"
+    yield f"Estimated; {traced_exactly(run)}. What this is based on:"
     yield ""
     yield from (f"- {plain(sentence)}" for sentence in estimate["rests_on"])
 
@@ -151,7 +151,7 @@ def _lines(lines: Sequence[CodeLineEntry]) -> Iterator[str]:
 
 
 def _code(before: str, after: str, yours: Sequence[CodeLineEntry]) -> Iterator[str]:
-    """As a diff, below the user's own lines, in a fence that nothing inside can close."""
+    """A diff below the user's own lines, in a fence that nothing inside can close."""
     lines = []
     for line in yours:
         lines.append(f"@@ {code_place(line)}: {code_cost(line)} @@")
@@ -176,7 +176,7 @@ def _notes(notes: Sequence[NoteEntry]) -> Iterator[str]:
 
 
 def plain(text: str) -> str:
-    """Text that Markdown and HTML leave as it is, on one line: names come out of log files."""
+    """Text that Markdown and HTML leave alone, on one line: names come from log files."""
     one_line = " ".join(text.split())
     escaped = re.sub(r"[\\`*\[\]|~#]|(?<![A-Za-z0-9])_|_(?![A-Za-z0-9])", r"\\\g<0>", one_line)
     return escaped.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")

@@ -1,7 +1,7 @@
 """The report in a notebook cell: verdict, where the time went, what to change.
 
-One piece of HTML without scripts, style sheets or fonts of its own: Jupyter, VS Code and Colab
-show it as it is. Text has the color of the notebook, be it light or dark; only bars have their own.
+One piece of HTML without its own scripts, style sheets or fonts: Jupyter, VS Code and Colab show it
+as it is. Text has the color of the notebook, light or dark; only bars have their own.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from stall_analyzer.report.document_types import EstimateEntry, FindingEntry, ReportEntry
 
 MOST_FINDINGS = 5
-MOST_RUNS = 10  # a cell is no place for more
+MOST_RUNS = 10  # a cell has no room for more
 MOST_LINES = 3  # of the user's code, for each finding
 _RUN = "padding:2px 12px;margin:8px 0;max-width:60em"
-# Half transparent gray is seen on any background.
+# Semitransparent gray is visible on any background.
 _CODE = "margin:4px 0;padding:6px 8px;background:rgba(128,128,128,.15);overflow-x:auto"
 _SWATCH = "display:inline-block;width:.7em;height:.7em;margin-right:.3em"
 
@@ -78,7 +78,7 @@ def _bar(run: ReportEntry) -> Iterator[str]:
 
 
 def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
-    yield f"<br>Estimated; {traced_exactly(run)}. What this rests on:"
+    yield f"<br>Estimated; {traced_exactly(run)}. What this is based on:"
     yield f"<ul>{''.join(f'<li>{escape(said)}</li>' for said in estimate['rests_on'])}</ul>"
 
 

@@ -21,7 +21,7 @@ SMALL_BAR = 12
 SHORTEST_NAME = 12
 COST_COLUMN, SHORTEST_COST = 3, 16
 GAP = 2  # after each column but the last
-LEGEND_ENTRIES = 5  # on a line
+LEGEND_ENTRIES = 5  # per line
 
 
 def show_overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
@@ -55,7 +55,7 @@ def show_overview(terminal: Terminal, runs: Sequence[ReportEntry]) -> None:
 
 
 def _fit(terminal: Terminal, table: list[list[Text]]) -> None:
-    """Columns from the last on go where there is no room for them, but never the name's."""
+    """If there is no room, columns are dropped, starting with the last, but never the name."""
 
     def width(column: int) -> int:
         return max(row[column].cell_len for row in table) + GAP
@@ -68,7 +68,7 @@ def _fit(terminal: Terminal, table: list[list[Text]]) -> None:
             break
         for row in table:
             del row[-1]
-    if has_cost:  # several candidates may leave too little room for the names
+    if has_cost:  # a list of candidates may leave too little room for the names
         room = max(terminal.width - fixed - width(0), SHORTEST_COST) - GAP
         for row in table:
             row[COST_COLUMN] = _cut(terminal, row[COST_COLUMN], room)

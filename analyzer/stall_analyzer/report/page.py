@@ -1,4 +1,5 @@
-"""What the page asks for, as plain data: the tab gets it over HTTP, the one-file report holds it.
+"""What the page asks for, as plain data: the tab gets it over HTTP, the one-file report contains
+it.
 
 tb_stall_plugin/http_api.md describes every field.
 """
@@ -18,13 +19,13 @@ from stall_analyzer.report.verdict_change import VerdictChange
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import FleetEntry, NoteEntry, ReportEntry, TraceEntry
 
-# How far a run is, and all of its facts, or null for each.
+# How far along a run is, and its facts; each may be null.
 RunSummary: TypeAlias = dict[str, object]
 Progress: TypeAlias = Mapping[str, object]
 
-# Of a run: nobody has asked for it, it waits for its turn, it is read, there is a result or none.
+# Nobody has asked for the run, it waits its turn, it is being read, or it has a result or none.
 UNREAD, WAITING, RUNNING, READY, FAILED = "unread", "waiting", "running", "ready", "failed"
-# What the list of runs shows of a report (report/facts.py); null until there is one.
+# What the list of runs shows from a report (report/facts.py); null until there is one.
 KNOWN = tuple(name for name in Facts.__annotations__ if name != "run")
 
 
@@ -61,13 +62,13 @@ class ManualAnswer(TypedDict):
 
 
 def run_ids(names: Iterable[tuple[str, int]]) -> list[str]:
-    """A name of its own for each run, given as name and attempt."""
+    """A unique name for each run, given its name and attempt."""
     ids: dict[str, None] = {}
     for name, attempt in names:
-        # A folder's name may be no text at all, and a browser could not send it back.
+        # A folder's name may not be valid text, and a browser could not send it back.
         text = name.encode("utf-8", "backslashreplace").decode()
         unique = text if attempt == 1 else f"{text} (attempt {attempt})"
-        while unique in ids:  # a folder may be called like that
+        while unique in ids:  # a folder may already have that name
             unique += " (another)"
         ids[unique] = None
     return list(ids)
@@ -88,7 +89,7 @@ def runs_answer(
 
 
 def _sums(ready: Sequence[RunSummary]) -> FleetEntry:
-    """Over the runs with a result. They go by their names in the list, to be found there."""
+    """Sums over the runs with a result. Runs have their names from the list."""
     fleet = Fleet()
     for run in ready:
         fleet.add(cast(Facts, run))
@@ -121,8 +122,8 @@ def run_summary(
     live: Mapping[str, object] | None = None,
     changes: Sequence[VerdictChange] = (),
 ) -> RunSummary:
-    """A line of the list of runs; `known` is what `facts_of` says once there is a report. `run` is
-    its name in the list, which tells attempts apart."""
+    """One line of the list of runs; `known` is what `facts_of` returns once there is a report.
+    `run` is its name in the list, which tells attempts apart."""
     facts: Mapping[str, object] = known or dict.fromkeys(KNOWN)
     far = {"run": run, "state": state, "progress": progress, "error": error}
     return {**facts, **far, "live": live, "changes": changes}

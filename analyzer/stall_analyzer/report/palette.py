@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from stall_analyzer.model.kinds import Bucket, Level, Status
 
-# Okabe and Ito's palette: told apart with any kind of color vision. The letter stands for the
-# bucket in the small bars, which must also be readable without color.
+# Okabe and Ito's palette, whose colors can be told apart with any kind of color vision. Letters
+# stand for buckets in small bars, which must also be readable without color.
 BUCKET_COLORS: dict[Bucket, str] = {
     "input": "#E69F00",
     "compile": "#56B4E9",

@@ -1,6 +1,5 @@
-"""What builds and reviews are told about runs: one problem each, with the user's file and line.
-
-A view of the document, as GitHub's annotations, SARIF and JUnit want it. Notes are not problems.
+"""What builds and reviews are told about runs: one problem at a time, with the user's file and
+line. A view of the document for GitHub annotations, SARIF and JUnit. Notes are not problems.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ if TYPE_CHECKING:
 
 Gravity = Literal["error", "warning", "note"]
 
-# Besides the findings: what a build fails on, and what nobody could read.
+# Besides the findings: what a build fails on, and what could not be read.
 OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unreadable"
 OTHER_RULES = {
     OVER_LIMIT: "A run is over a limit that was set for it.",
@@ -32,14 +31,14 @@ TITLES = {
     "stuck": "The training is stuck",
     "learning_nothing": "The training learns nothing",
 }
-UNDECIDED = ("running", "unknown")  # verdicts that say nothing for or against a run
-# A build fails on what it was told to fail on; what a finding costs is advice.
+UNDECIDED = ("running", "unknown")  # verdicts that speak neither for nor against a run
+# A build fails on what it was told to fail on; findings are only advice.
 GRAVITIES: dict[str, Gravity] = {"act": "warning", "consider": "note"}
 
 
 @dataclass(frozen=True)
 class Place:
-    """A line of the user's code; in the checkout where it is known there."""
+    """A line of the user's code; relative to the checkout if the file is in it."""
 
     path: str
     line: int
@@ -48,12 +47,12 @@ class Place:
 @dataclass(frozen=True)
 class Problem:
     run: str  # as views call it
-    rule: str  # of a finding its id
+    rule: str  # for a finding, its id
     gravity: Gravity
     title: str
     text: str
     place: Place | None = None
-    name: str = ""  # of a finding; unlike the title, the same in each build
+    name: str = ""  # for a finding; unlike the title, the same in each build
 
     @property
     def test(self) -> str:
@@ -67,10 +66,10 @@ class Problem:
 
 @dataclass(frozen=True)
 class Check:
-    """A limit or the baseline, held against one run."""
+    """A limit or the baseline, applied to one run."""
 
-    name: str  # the same in each build, whatever comes out
-    problem: Problem | None = None  # where the run fails it
+    name: str  # the same in each build, whatever the outcome
+    problem: Problem | None = None  # if the run fails the check
     skipped: str = ""  # why it says nothing about the run
 
 
@@ -81,17 +80,17 @@ class RunProblems:
     run: str  # as views call it
     took_s: float  # the first epoch
     problems: Sequence[Problem]
-    undecided: str = ""  # the verdict, where it leaves open whether there is anything to change
+    undecided: str = ""  # the verdict, if it leaves open whether there is anything to change
     checks: Sequence[Check] = ()
 
     @property
     def all_problems(self) -> list[Problem]:
-        """What fails the build first."""
+        """All problems, with those that fail the build first."""
         return [*(check.problem for check in self.checks if check.problem), *self.problems]
 
 
 def problems_of(entry: ReportEntry, checkout: Path) -> Iterator[Problem]:
-    """Those of one run, in the order of its findings."""
+    """The problems of one run, in the order of its findings."""
     run = shown_name(entry["run"], entry["attempt"], entry["folder"])
     told = [found for found in entry["findings"] if found["severity"] in GRAVITIES]
     verdict = entry["verdict"]
@@ -123,7 +122,7 @@ def _sentence(words: str) -> str:
 
 
 def _place(found: FindingEntry, checkout: Path) -> Place | None:
-    """The costliest line; of a hang, the innermost of those that are in the checkout."""
+    """The costliest line; for a hang, the innermost one that is in the checkout."""
     for line in found["lines"]:
         return Place(in_checkout(line["path"], checkout) or line["path"], line["line"])
     for frame in found["stack"]:
@@ -136,8 +135,8 @@ def _place(found: FindingEntry, checkout: Path) -> Place | None:
 
 
 def in_checkout(path: str, checkout: Path) -> str:
-    """A path of the machine that trained, from the top of the checkout on; empty where it is not
-    there. `/home/me/project/src/train.py` is `src/train.py` where that is a file."""
+    """A path from the machine that trained, relative to the checkout; empty if it is not in it.
+    `/home/me/project/src/train.py` is `src/train.py` where that is a file."""
     parts = PurePosixPath(path.replace("\\", "/")).parts
     for start in range(len(parts)):
         tail = PurePosixPath(*parts[start:])
@@ -149,5 +148,5 @@ def in_checkout(path: str, checkout: Path) -> str:
 
 
 def checkout() -> Path:
-    """Where the sources lie that are built: the job's folder, or the present one."""
+    """Where the sources being built are: the job's folder, or the current one."""
     return Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd())

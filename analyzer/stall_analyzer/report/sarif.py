@@ -54,13 +54,13 @@ def _result(problem: Problem, rules: Sequence[str]) -> Json:
         "level": problem.gravity,
         "message": {"text": f"{problem.run}: {problem.title}. {problem.text}"},
         "locations": [_location(problem)],
-        # Lines move when others are edited; the same finding of the same run stays the same.
+        # Lines move when others are edited; a finding of a run must keep its identity.
         "partialFingerprints": {"stallFinding/v1": _fingerprint(problem)},
     }
 
 
 def _location(problem: Problem) -> Json:
-    """GitHub refuses a result without a place: where no line is known, it is the run's name."""
+    """GitHub refuses a result without a location: if no line is known, it is the run's name."""
     place = problem.place or Place(problem.run, 1)
     return {
         "physicalLocation": {

@@ -1,7 +1,7 @@
 """The one way text gets to a terminal: cleaned, wrapped, aligned, never padded.
 
-A report contains names from foreign files. `text` keeps control characters away from the terminal,
-and since everything printed is a `Text`, no name is ever read as markup.
+A report contains names from untrusted files. `text` keeps control characters away from the
+terminal, and since everything printed is a `Text`, no name is ever read as markup.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ NARROWEST = 40  # what words and figures need; a narrower terminal wraps the lin
 WIDEST = 200  # for names and code
 WIDEST_TEXT = 100  # longer lines, and bars across them, are harder to read, not easier
 COLUMN_GAP = "  "
-# `1.63 s` stays on one line: rich would wrap at a no-break space too.
+# Keeps `1.63 s` on one line: rich would wrap even at a no-break space.
 FIGURE = pattern(r"(?<=\d) (?=(?:ns|µs|ms|s|min|h|%)\b|%)")
-GLUE = "\ue000"  # of no meaning to anybody
-# Where code may be broken that has no space: `model.fit(`, `data,`.
+GLUE = "\ue000"  # a private character without a meaning
+# Where code without spaces may be broken: `model.fit(`, `data,`.
 BETWEEN_NAMES = pattern(r"(?<=[(\[{,])(?=[^)\]}])|(?=(?<=\w)\.[^\d\W])")
-SHORTEST_LAST = 12  # cells, of words that are wrapped
+SHORTEST_LAST = 12  # cells, for words that are wrapped
 
 
 class Terminal:
@@ -44,8 +44,8 @@ class Terminal:
         self._hang(Text(" " * indent), Text.assemble(*parts), self.text_width - indent)
 
     def code(self, line: str, sign: str, indent: int) -> None:
-        """A line of code after a sign of its own; the code's indentation stays. Too long a line is
-        broken between words, or else between names."""
+        """A line of code after a sign such as `+`; the code keeps its indentation. A line that is
+        too long is broken between words, or else between names."""
         body = line.lstrip(" ")
         depth = min(len(line) - len(body), self.width // 4)
         head = Text(f"{' ' * indent}{sign} {' ' * depth}")
@@ -53,7 +53,7 @@ class Terminal:
         self._hanging(head, [self.text(part) for part in _broken(body, room)])
 
     def frame(self, frame: str, indent: int) -> None:
-        """A line of a stack, never broken: its path is copied, or clicked on."""
+        """A line of a stack, never wrapped: people copy its path, or click on it."""
         self._is_empty = False
         line = Text(" " * indent) + self.text(frame)
         self._console.print(line, no_wrap=True, overflow="ignore", crop=False)
@@ -72,9 +72,8 @@ class Terminal:
     def rows(
         self, rows: Sequence[Sequence[Text]], right: Sequence[int] = (), indent: int = 0
     ) -> None:
-        """Columns as wide as their content; the last one takes the rest of the line and wraps.
-
-        Where the others leave it no room, each row is one paragraph.
+        """Columns as wide as their content; the last one takes the rest of the line and wraps. If
+        the others leave it no room, each row is one paragraph.
         """
         widths = [max(cell.cell_len for cell in column) for column in zip(*rows, strict=True)]
         left = self.width - indent - sum(width + len(COLUMN_GAP) for width in widths[:-1])
@@ -97,7 +96,7 @@ class Terminal:
         return self.text(self._shortened(name, width), style)
 
     def cut(self, text: Text, width: int) -> Text:
-        """The same, without its last words where it is too long."""
+        """The text without its last words, if it is too long."""
         if text.cell_len <= width:
             return text
         whole_words = text.plain[: width - 1].rpartition(" ")[0]

@@ -1,4 +1,4 @@
-"""The report in a terminal: `render` shows the JSON document and knows nothing beneath it."""
+"""The report in a terminal: `render` shows the JSON document and knows nothing else."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "what has 
 
 
 def render(document: Document, console: Console, threads: bool = False) -> None:
-    """Prints every run; where there are several, at last a table of all of them, which is what
-    stands above the prompt then."""
+    """Prints every run; if there are several, a table of all of them comes last, so that it is
+    right above the prompt."""
     terminal = Terminal(console)
     runs = sorted(document["runs"], key=_need)
     for run in runs:
@@ -106,7 +106,7 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     longest = max(map(len, ranges.values()), default=0)
     beside = longest + len("  ()") if longest else 0
     width = terminal.text_width - NAME_WIDTH - FIGURES_WIDTH - beside
-    below = width < SHORTEST_BAR and beside > 0  # then ranges stand under their figures
+    below = width < SHORTEST_BAR and beside > 0  # then ranges are below their figures
     if below:
         width += beside
     if width < SHORTEST_BAR:
@@ -126,7 +126,7 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
     terminal.gap()
     for bucket, ps in spent:
         causes = causes_in(run, bucket)
-        alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not said twice
+        alone = f" {causes.pop()[0]}" if len(causes) == 1 else ""  # not printed twice
         name = Text.assemble(terminal.text(bucket, "bold"), terminal.text(alone, "dim"))
         filled = terminal.text(bar(ps, window_ps, width) if width else "", BUCKET_COLORS[bucket])
         row(name, ps, filled, known=ranges[bucket])
@@ -139,13 +139,13 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
 def _estimate(terminal: Terminal, run: ReportEntry, estimate: EstimateEntry) -> None:
     terminal.line(terminal.text(f"estimated; {traced_exactly(run)}", "dim"))
     terminal.gap()
-    terminal.line(terminal.text("what this rests on", "bold"))
+    terminal.line(terminal.text("what this is based on", "bold"))
     for sentence in estimate["rests_on"]:
         terminal.line(terminal.text(sentence), indent=2)
 
 
 def _code(terminal: Terminal, run: ReportEntry) -> None:
-    """Lines that no finding in full has shown."""
+    """Lines that were not already shown with a finding."""
     shown = [line for finding in run["findings"][:SHOWN_IN_FULL] for line in finding["lines"]]
     lines = [line for line in costly_lines(run) if line not in shown]
     if lines:
@@ -236,7 +236,7 @@ def _phases(terminal: Terminal, run: ReportEntry) -> None:
 
 
 def _traced_of(phase: PhaseEntry, estimated: bool) -> str:
-    """What a phase went to. Beside an estimate, what was not traced is no cost: it says so."""
+    """Where the time of a phase went. If there is an estimate, untraced time is not a cost."""
     parts_ps, whole_ps = phase["buckets_ps"], _duration(phase)
     if not estimated or "unknown" not in parts_ps:
         return largest_parts(parts_ps, whole_ps)

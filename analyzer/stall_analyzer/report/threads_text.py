@@ -1,4 +1,4 @@
-"""The threads of a process in a terminal: as a capture last saw them."""
+"""The threads of a process in a terminal, as a capture last saw them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Text that every JSON reader accepts: file names need not be UTF-8, and JSON may contain halves of
+"""Text that every JSON reader accepts: file names need not be UTF-8, and JSON may contain half
 characters. Python writes both as escapes that DuckDB and others refuse."""
 
 from __future__ import annotations

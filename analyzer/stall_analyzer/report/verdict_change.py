@@ -8,7 +8,7 @@ from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.kinds import Status
 from stall_analyzer.report.facts import Facts
 
-MOVED = 0.05  # of the time: less does not make another verdict
+MOVED = 0.05  # of the time: less does not change a verdict
 
 
 class VerdictChange(TypedDict):
@@ -19,7 +19,7 @@ class VerdictChange(TypedDict):
 
 
 def verdict_change(before: Facts, after: Facts, unix_s: float) -> VerdictChange | None:
-    """None where the verdict is the same, whatever figures have moved."""
+    """None if the verdict is the same, even if figures have moved."""
     if _verdict(before) == _verdict(after):
         return None
     return {
@@ -57,7 +57,7 @@ def _turn(before: Facts, after: Facts) -> str:
 
 
 def _moved(before: Facts, after: Facts) -> str:
-    """`input is 71% of the time now, 30% before`; empty where that is not the reason."""
+    """`input is 71% of the time now, 30% before`; empty if that is not the reason."""
     bucket = after["primary"]
     now, then = (
         facts["buckets_ps"][bucket] / max(facts["duration_ps"], 1) for facts in (after, before)
@@ -68,7 +68,7 @@ def _moved(before: Facts, after: Facts) -> str:
 
 
 def _more(before: Facts, after: Facts) -> list[str]:
-    """What else there is to judge by."""
+    """What evidence is new."""
     steps = after["steps"] - before["steps"]
     profiles = len(after["sessions"]) - len(before["sessions"])
     found = {finding["id"] for finding in before["findings"]}

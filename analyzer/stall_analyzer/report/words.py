@@ -1,4 +1,4 @@
-"""What the terminal and Markdown say about a run in the same words."""
+"""Phrases about a run that the terminal and Markdown share."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ if TYPE_CHECKING:
 
 LINES_SHOWN = 8  # of the user's code
 CAUSE_FROM_SHARE = 200  # a cause below 1/200 of the window is not worth a line
-# With no more than this traced, and no estimate, nobody knows what comes back in later epochs.
+# If no more than this was traced and there is no estimate, nobody knows what recurs later.
 LITTLE_COVERED = 0.5
 
-SEEN_SHARE = 0.5  # of the window: from less, nothing is said to be well
+SEEN_SHARE = 0.5  # of the window: with less, a run is never called fine
 
 
 def about(text: str, estimated: bool) -> str:
-    """`~2.10 s`: how an estimated figure is told from a measured one."""
+    """`~2.10 s`: marks an estimated figure."""
     return f"~{text}" if estimated else text
 
 
 def main_cost(run: ReportEntry) -> str:
-    """`input 62%`, `input ~62%` where it is estimated, or `input or compile?`"""
+    """`input 62%`, `input ~62%` if it is estimated, or `input or compile?`"""
     window_ps, primary = run["window"]["duration_ps"], run["verdict"]["primary"]
     if undecided(run):
         return undecided(run)
@@ -42,14 +42,14 @@ def main_cost(run: ReportEntry) -> str:
 
 
 def undecided(run: ReportEntry) -> str:
-    """`input, compile or host?`; empty where the verdict is sure."""
+    """`input, compile or host?`; empty if the verdict is sure."""
     *others, last = ("", *run["verdict"]["candidates"])
     before = ", ".join(filter(None, others))
     return f"{before} or {last}?" if before else last and f"{last}?"
 
 
 def bucket_range(run: ReportEntry, bucket: Bucket) -> str:
-    """`1.40–2.60 s`: what it may have taken; empty where that is measured."""
+    """`1.40–2.60 s`: how long it may have taken; empty if that was measured."""
     known = run["estimate"] and run["estimate"]["ranges_ps"].get(bucket)
     if not known or known["low"] == known["high"]:
         return ""
@@ -62,7 +62,7 @@ def traced_exactly(run: ReportEntry) -> str:
 
 
 def first_epoch(run: ReportEntry) -> str:
-    """How long it took, in a table: `4.20 s`, `> 4.20 s` where it goes on."""
+    """How long it took, for a table: `4.20 s`, or `> 4.20 s` if it is not over."""
     window_ps = run["window"]["duration_ps"]
     more = "> " if _is_unfinished(run) else ""
     return f"{more}{seconds(window_ps)}" if window_ps else "–"
@@ -76,12 +76,12 @@ def window_noun(run: ReportEntry) -> str:
 
 
 def _is_unfinished(run: ReportEntry) -> bool:
-    """The epoch goes on, or was left before its end."""
+    """The epoch is still running, or was abandoned before its end."""
     return run["verdict"]["status"] == "running" or run["window"]["end_source"] == LAST_RECORD
 
 
 def may_enjoy(run: ReportEntry) -> bool:
-    """Whether a run without findings may be called well: its training was seen, most of it."""
+    """Whether a run without findings may be called fine: most of its training was seen."""
     window = run["window"]
     seen = (
         window["epoch"] is not None and window["covered_ps"] >= SEEN_SHARE * window["duration_ps"]
@@ -97,14 +97,14 @@ def epoch_times(run: ReportEntry) -> list[str]:
     spent, estimated = figures(run), run["estimate"] is not None
     if estimated or window["covered_ps"] > LITTLE_COVERED * window["duration_ps"]:
         parts.append(f"one-time {about(seconds(spent['one_time_ps']), estimated)}")
-        # What a run waited for that got stuck, or died, says nothing about other epochs.
+        # What a stuck or dead run waited for says nothing about other epochs.
         if not (_is_unfinished(run) and run["verdict"]["status"] in ("stuck", "dead")):
             parts.append(f"recurring {about(seconds(spent['recurring_ps']), estimated)}")
     return parts
 
 
 def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
-    """Largest first, `input.first_element` as `first element`: the bucket is named anyway."""
+    """Largest first; `input.first_element` is `first element`, since the bucket is named anyway."""
     smallest_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
     return [
         (cause.partition(".")[2].replace("_", " "), ps)
@@ -159,13 +159,13 @@ def code_place(line: CodeLineEntry) -> str:
 
 
 def code_cost(line: CodeLineEntry) -> str:
-    """`4.10 s`, and whether it ran beside the training."""
+    """`4.10 s`, and whether it ran in the background."""
     beside = " in the background, holding up training" if line["background"] else ""
     return f"{seconds(line['ps'])}{beside}"
 
 
 def costly_lines(run: ReportEntry) -> list[CodeLineEntry]:
-    """Those worth showing."""
+    """The lines worth showing."""
     least_ps = run["window"]["duration_ps"] // CAUSE_FROM_SHARE
     return [line for line in run["lines"] if line["ps"] >= least_ps][:LINES_SHOWN]
 

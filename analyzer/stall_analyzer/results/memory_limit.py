@@ -1,4 +1,4 @@
-"""How much memory a process for the work may take: one run must not bring the machine down.
+"""How much memory a worker process may use: one run must not bring the machine down.
 
 A run that needs more is lost with a clear message; without a limit, the system would kill a process
 of its own choice.
@@ -10,22 +10,22 @@ import os
 from contextlib import suppress
 from pathlib import Path
 
-VARIABLE = "STALL_MEMORY_LIMIT"  # bytes for each process; 0: none
+VARIABLE = "STALL_MEMORY_LIMIT"  # bytes for each process; 0 for no limit
 SHARE = 0.75  # of the machine, for all processes together
 LEAST_BYTES = 2 << 30
-# What a container may take: cgroups of version 2 and 1.
+# What a container may use: cgroups of version 2 and 1.
 OF_CONTAINER = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 def memory_limit(processes: int = 1) -> int:
-    """Bytes for each of so many processes; 0 where nothing is known or wanted."""
+    """Bytes for each of this many processes; 0 if there is no limit, or it is not known."""
     with suppress(ValueError):
         return max(int(os.environ[VARIABLE]), 0) if VARIABLE in os.environ else _share(processes)
     return _share(processes)
 
 
 def limit_memory(most_bytes: int) -> None:
-    """Of this process from now on: Python then raises MemoryError."""
+    """For this process, from now on: beyond the limit, Python raises MemoryError."""
     with suppress(ImportError, OSError, ValueError):  # on Windows, or forbidden
         import resource  # noqa: PLC0415
 

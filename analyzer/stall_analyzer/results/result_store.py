@@ -1,17 +1,16 @@
 """Results on disk, so that a run is read again only when it has changed: `stall-analyze` and the
 Stall tab share them.
 
-A run has one file, `<key>.result`: a line with a checksum, the length of what follows and what is
-known about the run in short, as JSON, and then its entry of the document, compressed. Thousands of
-known runs are listed by reading little more than those lines. What the tab draws is in a second
-file, `<key>.charts`, ten times as large: only runs that somebody has looked at have one.
+A run has one file, `<key>.result`: a line with a checksum, the length of the rest and the short
+facts about the run, as JSON, and then its entry in the document, compressed. Thousands of known
+runs are listed by reading little more than those lines. What the tab draws is in a second file,
+`<key>.charts`, ten times as large: only runs that someone has looked at have one.
 
-A file is written aside and then put in its place, which is all or nothing on every file system: a
-process that is killed loses the runs it was working on and nothing else, and many processes and
-machines may work into one store. A newer result of a run takes the place of the older.
-
-Nothing depends on the disk: what is damaged there is dropped and made again, and what cannot be
-written there is kept as long as the process lives.
+A file is written elsewhere and then moved into place, which is all or nothing on every file system:
+a process that is killed loses only the runs it was working on, and many processes and machines may
+share one store. A newer result of a run replaces the older one. Nothing depends on the disk: what
+is damaged there is dropped and made again, and what cannot be written is kept as long as the
+process lives.
 """
 
 from __future__ import annotations
@@ -47,20 +46,20 @@ DAMAGE = (OSError, ValueError, TypeError, KeyError, zlib.error)
 
 class ResultStore:
     def __init__(self, folder: Path, lasting: bool = False) -> None:
-        """`lasting`: results are to be there even after the power was cut."""
+        """`lasting`: results must survive even a power failure."""
         self.folder = folder
         self.problem = ""  # why results could not be written, if so
         self._lasting = lasting
         self._unwritten: dict[str, RunResult] = {}
-        self._damaged: set[str] = set()  # which perhaps could not be deleted
+        self._damaged: set[str] = set()  # in case they could not be deleted
 
     def key(self, run: Run) -> str:
-        """Of the run, whatever its files hold."""
+        """The key of a run, which does not depend on what its files contain."""
         return digest(files.absolute(run.path), run.name, run.attempt)
 
     def known(self, run: Run, *, even_live: bool = False) -> ResultHead | None:
-        """What is known about the run as its files are now; None where it must be read. What is
-        said about a live run may hold only for a moment, which may be good enough."""
+        """What is known about the run with its files as they are now; None if it must be read. A
+        result about a live run may hold only for a moment, which may be good enough."""
         if not shows_changes(run):
             return None
         key = self.key(run)
@@ -70,7 +69,7 @@ class ResultStore:
         try:
             with path.open("rb") as stored:
                 head = _head(stored)
-        except DAMAGE:  # or absent, or of another format
+        except DAMAGE:  # or missing, or in another format
             return None
         if not head.final or not _is_of(head, run, even_live):
             return None
@@ -78,7 +77,7 @@ class ResultStore:
         return head
 
     def put(self, run: Run, result: RunResult, charts: Sequence[Chart] | None = None) -> None:
-        """Where it cannot be written, it is kept in memory, and `problem` says why."""
+        """If it cannot be written, it is kept in memory, and `problem` says why."""
         key, head = self.key(run), result.head
         try:
             if charts is not None:
@@ -96,11 +95,11 @@ class ResultStore:
         self._damaged.discard(key)
 
     def made_anew(self, run: Run) -> None:
-        """Another process has put it."""
+        """Another process has stored a new result."""
         self._damaged.discard(self.key(run))
 
     def check(self) -> None:
-        """Before the work. Raises UsageError where nothing can be written."""
+        """Before the work. Raises UsageError if nothing can be written."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -116,13 +115,13 @@ class ResultStore:
         return unwritten.head if unwritten else self._read(key, _head)
 
     def entry(self, key: str) -> str:
-        """The run's entry of the document, as a line of JSON. Raises UnreadableFile where it is
-        gone or damaged; it is then no longer known."""
+        """The run's entry in the document, as a line of JSON. Raises UnreadableFile if it is gone
+        or damaged; then it is no longer known."""
         unwritten = self._unwritten.get(key)
         return unwritten.entry if unwritten else self._read(key, _entry)
 
     def charts(self, key: str, version: str) -> list[Chart] | None:
-        """None where there are none of this version, or they are damaged."""
+        """None if there are none of this version, or they are damaged."""
         from stall_analyzer.chart import chart_files  # noqa: PLC0415
 
         path = self._path(key, CHARTS)
@@ -136,12 +135,12 @@ class ResultStore:
         return charts
 
     def prune(self, most_chart_bytes: int = MOST_CHART_BYTES) -> None:
-        """Delete what nobody has asked for in months: its runs no longer exist. Of charts,
-        which can be made again in the background, keep those used last."""
+        """Delete what has not been used for months: its runs no longer exist. Keep the charts that
+        were used last; they can be made again in the background."""
         oldest_s = time.time() - FORGOTTEN_AFTER_S
         charts: list[tuple[float, int, Path]] = []
         for path in self._files():
-            with suppress(OSError):  # another process may be at it too
+            with suppress(OSError):  # another process may be pruning, too
                 status = path.stat()
                 if status.st_mtime < oldest_s:
                     path.unlink()
@@ -150,7 +149,7 @@ class ResultStore:
         total = 0
         for _, size, path in sorted(charts, reverse=True):
             total += size
-            if total > most_chart_bytes and total > size:  # the last one used stays, if huge
+            if total > most_chart_bytes and total > size:  # the last one used stays, even if huge
                 with suppress(OSError):
                     path.unlink()
 
@@ -159,7 +158,7 @@ class ResultStore:
         try:
             with path.open("rb") as stored:
                 return read(stored)
-        except DAMAGE as error:  # somebody deleted it, or the machine went down
+        except DAMAGE as error:  # someone deleted it, or the machine went down
             self._damaged.add(key)
             with suppress(OSError):
                 path.unlink()
@@ -169,7 +168,7 @@ class ResultStore:
 
     def _write(self, path: Path, pieces: Iterable[bytes], lasting: bool = False) -> None:
         try:
-            if not path.parent.is_dir():  # which is quicker to ask for than to make
+            if not path.parent.is_dir():  # asking is faster than making it
                 path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
@@ -184,7 +183,7 @@ class ResultStore:
 
 
 def _is_of(head: ResultHead, run: Run, even_live: bool) -> bool:
-    """Whether it was made of the run's files as they are now."""
+    """Whether it was made from the run's files as they are now."""
     if head.timeless:
         return any(head.version == version_of(run, live) for live in (False, True))
     return head.version == version_of(run) and (even_live or not is_live(run))
@@ -206,6 +205,6 @@ def _entry(stored: BinaryIO) -> str:
 
 
 def _mark_used(path: Path) -> None:
-    with suppress(OSError):  # a store that may only be read
+    with suppress(OSError):  # a read-only store
         if time.time() - path.stat().st_mtime > DAY_S:
             os.utime(path)

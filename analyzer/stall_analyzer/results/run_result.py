@@ -1,4 +1,4 @@
-"""One run to one result: plain data in, plain data out, wherever it is done."""
+"""From one run to one result: plain data in, plain data out, wherever it is done."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from stall_analyzer.report.valid_text import may_be_invalid, valid_text
 if TYPE_CHECKING:
     from stall_analyzer.outcome import ExtraOf, Outcome
 
-COMPRESSION = 1  # the others are slower than they are smaller
+COMPRESSION = 1  # higher levels cost more time than the space they save
 
 
 @dataclass(frozen=True)
 class ResultHead:
-    """What is known about a run in short."""
+    """The short facts about a run."""
 
     version: str  # of the run's files
     final: bool  # whether reading the same files again would give the same result
     facts: Facts
-    traceback: str = ""  # where our own code failed
-    timeless: bool = False  # whether that holds even while the run goes on
+    traceback: str = ""  # if our own code failed
+    timeless: bool = False  # whether that holds even while the run continues
 
 
 @dataclass(frozen=True)
 class RunResult:
-    """A run's entry, packed, and what is known of it in short."""
+    """A run's entry, packed, and the short facts about it."""
 
     head: ResultHead
-    packed: bytes  # the run's entry of the document
+    packed: bytes  # the run's entry in the document
     extra: Any = None
 
     @property
@@ -50,8 +50,8 @@ def analyze(
     extra_of: ExtraOf | None = None,
     store: Path | None = None,
 ) -> RunResult:
-    """In this process. What is read of a run that goes on is kept in the folder of a store."""
-    from stall_analyzer import outcome  # noqa: PLC0415  whoever knows all runs need not load it
+    """In this process. What was read of a growing run is kept in the store's folder."""
+    from stall_analyzer import outcome  # noqa: PLC0415  not needed if all runs are known
 
     kept_in = store if is_live(run) else None
     return result_of(run, outcome.analyze_one(run, extra_of, progress, kept_in))
@@ -69,5 +69,5 @@ def result_of(run: Run, made: Outcome) -> RunResult:
 
 
 def unpack_entry(packed: bytes) -> str:
-    """The entry, as the line of JSON that it was made as. Raises zlib.error where it is damaged."""
+    """The entry as the original line of JSON. Raises zlib.error if it is damaged."""
     return zlib.decompress(packed).decode()

@@ -1,9 +1,9 @@
-"""A process for the work, so that no run harms another, and whatever waits stays responsive.
+"""A worker process, so that no run harms another, and the caller stays responsive.
 
-Whatever a run does to its process (memory that runs out, a crash, a file system that hangs), only
-this run is lost: the process is started again for the next one. It reads what to do from its
-standard input and answers on its standard output, one pickle after the other, until the input ends.
-Hence it ends by itself when whoever started it has been killed.
+Whatever a run does to its process (out of memory, a crash, a hanging file system), only this run is
+lost: the process is started again for the next one. It reads what to do from its standard input and
+answers on its standard output, one pickle after the other, until the input ends. So it ends by
+itself when the process that started it has been killed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.results.memory_limit import VARIABLE, limit_memory, memory_limit
 
 Answer = TypeVar("Answer")
-# A function that a process can be told by name.
+# A function that can be sent to a process by name.
 Work: TypeAlias = Callable[[Run, Progress], Answer]
 Message: TypeAlias = tuple[str, Any]
 
-# Not by -m: before Python 3.11, that would import from the folder that the user is in, in which
-# something may happen to be called numpy.
+# Not with -m: before Python 3.11, that would import from the user's current folder, where something
+# may happen to be called numpy.
 PROGRAM = (
     "import sys; sys.path[:] = [path for path in sys.path if path]; "
     "from stall_analyzer.results.worker_process import main; main()"
@@ -40,10 +40,10 @@ PROGRAM = (
 COMMAND = (sys.executable or "python3", "-c", PROGRAM)
 LOADED_AHEAD = ("stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose")
 FOREVER_S = threading.TIMEOUT_MAX
-ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may not even be killed
-_SILENT = "it had made no progress for {:.0f} minutes; a hanging disk or network can be the reason"
+ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may be impossible to kill
+_SILENT = "it had made no progress for {:.0f} minutes; a hanging disk or network may be the reason"
 PROGRESS, RESULT, ERROR, ENDED = "progress", "result", "error", "ended"
-TELL_EVERY_S = 0.05  # no eye sees more, and each time wakes another process
+TELL_EVERY_S = 0.05  # more often is not visible, and each time wakes another process
 
 
 class NoResult(Exception):
@@ -59,26 +59,27 @@ class TookTooLong(NoResult):
 
 
 class WorkFailed(NoResult):
-    """The process said what went wrong, and lives."""
+    """The process said what went wrong, and is still alive."""
 
 
 class WorkerProcess:
-    """Started ahead or for the first run, and again after it was killed."""
+    """Started ahead of time or for the first run, and again after it was killed."""
 
     def __init__(self, memory_bytes: int | None = None) -> None:
-        """It may take so much memory: by default, a good part of the machine's."""
+        """`memory` is what it may use: by default, a good part of the machine's."""
         self._memory_bytes = memory_limit() if memory_bytes is None else memory_bytes
         self._process: subprocess.Popen[bytes] | None = None
         self._heard: SimpleQueue[Message] = SimpleQueue()
 
     def start(self) -> None:
-        """Ahead of the first run: it takes longer than a small one. Raises ProcessDied."""
+        """Starts it ahead of the first run, since starting takes longer than a small run. Raises
+        ProcessDied."""
         if self._process is not None:
             return
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(_import_paths()),  # it imports what we import
-            "PYTHONSAFEPATH": "1",  # and nothing from the folder that the user is in
+            "PYTHONSAFEPATH": "1",  # and nothing from the user's current folder
             VARIABLE: str(self._memory_bytes),
         }
         try:
@@ -88,7 +89,7 @@ class WorkerProcess:
         except OSError as error:
             raise ProcessDied(f"no process could be started ({error})") from error
         self._process, self._heard = process, SimpleQueue()
-        # A thread listens, because a pipe cannot be asked for a while.
+        # A thread listens, because a pipe has no read with a timeout.
         listener = (process.stdout, self._heard)
         threading.Thread(target=_listen, args=listener, name="stall-worker", daemon=True).start()
 
@@ -101,12 +102,12 @@ class WorkerProcess:
         deadline_s: float = FOREVER_S,
         patience_s: float = FOREVER_S,
     ) -> Answer:
-        """Give it up after `deadline_s`, or when it says nothing for `patience_s`. Raises one of
-        the kinds of NoResult."""
+        """Gives up after `deadline_s`, or when it reports nothing for `patience_s`. Raises a kind
+        of NoResult."""
         self.start()
         process, heard = self._process, self._heard
         assert process is not None and process.stdin is not None
-        with suppress(OSError):  # it has ended; that is heard next
+        with suppress(OSError):  # it has ended, which is noticed next
             pickle.dump((work, run), process.stdin)
             process.stdin.flush()
         until_s = time.monotonic() + deadline_s
@@ -130,13 +131,13 @@ class WorkerProcess:
         raise TookTooLong(f"it took longer than {deadline_s:g} s (--deadline)")
 
     def _died(self, process: subprocess.Popen[bytes]) -> ProcessDied:
-        with suppress(subprocess.TimeoutExpired):  # its exit code comes after its last word
+        with suppress(subprocess.TimeoutExpired):  # its exit code comes after its last message
             process.wait(ENDS_WITHIN_S)
         self.close()
         return ProcessDied(_why(process.returncode))
 
     def close(self) -> None:
-        """At once: what it may be working on is no longer wanted."""
+        """Ends it at once: what it may be working on is no longer wanted."""
         process, self._process = self._process, None
         if process is None:
             return
@@ -181,7 +182,7 @@ def main() -> None:
         try:
             pickle.dump((kind, content), answers)
             answers.flush()
-        except BrokenPipeError:  # nobody is left to hear it
+        except BrokenPipeError:  # nobody is left to read it
             with suppress(OSError):
                 answers.close()
             sys.exit(1)

@@ -1,7 +1,7 @@
-"""Dumps of TensorFlow's debugger (tfdbg2): which tensors were not finite, and which only zeros.
+"""Dumps of TensorFlow's debugger (tfdbg2): which tensors were not finite, and which were all zeros.
 
 A dump may hold millions of records of a few thousand tensors, so it is read as a stream and only
-sums are kept. Names and source lines are read only where some tensor is worth asking about.
+sums are kept. Names and source lines are read only if some tensor is interesting.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ MODES = (
 )  # fmt: skip
 FUNCTION = ("__inference_", "__forward_", "__backward_")  # how TensorFlow names called functions
 
-# Of healthy rectifiers half of the outputs are zeros, of sparse ones nine tenths.
+# Half of the outputs of healthy rectifiers are zeros, and nine tenths if they are sparse.
 NEARLY_ALL = 0.99
-# So many tensors are kept apart; only a program that builds graphs without end has more.
+# This many tensors are told apart; only a program that builds graphs endlessly has more.
 MOST_TENSORS = 500_000
-# Eager executions have no names by which to sum them up: the first bad ones are what matters.
+# Eager executions have no names by which to group them: the first bad ones are what matters.
 MOST_EAGER = 1_000
-# What a dump holds at most of each kind unless the program asked for more.
+# The most that a dump holds of each kind, unless the program asked for more.
 DEFAULT_BUFFER = 1_000
 
 # Frames in these belong to Python, to TensorFlow or to another library.
@@ -179,10 +179,10 @@ class _DumpReader:
     # ------------------------------------------------------------ what the program is
 
     def read_ops(self, files: DumpFiles) -> None:
-        """Names, inputs and source lines of the ops, where some tensor is worth asking about."""
+        """Reads names, inputs and source lines of the ops, if some tensor is interesting."""
         if not any(tensor.is_worth_asking for tensor in self.tensors.values()):
             return
-        self.sources.clear()  # frames count the source files of their own set
+        self.sources.clear()  # frames refer to the source files of their own set
         read_part(files, "source_files", self._take_source, self.notes)
         read_part(files, "stack_frames", self._take_frame, self.notes)
         read_part(files, "graphs", self._take_op, self.notes)
@@ -211,7 +211,7 @@ class _DumpReader:
         self.lines[frame.id] = CodeLine(source.path, frame.line, frame.function, text)
 
     def _line_of(self, frames: Sequence[str]) -> CodeLine | None:
-        """The innermost line that is the user's own."""
+        """The innermost line of the user's own code."""
         return next((self.lines[frame] for frame in reversed(frames) if frame in self.lines), None)
 
     @property
@@ -231,7 +231,7 @@ class _DumpReader:
 
 
 def read_dump(run: Run) -> DebugDump | None:
-    """What the debugger wrote of a run; None where it wrote nothing."""
+    """What the debugger wrote about a run; None if it wrote nothing."""
     if not run.dumps:
         return None
     notes: list[Note] = []
@@ -249,7 +249,7 @@ def _of_one_program(dumps: Sequence[DumpFiles], notes: list[Note]) -> list[DumpF
     """The file sets of the program that dumped last: one for each of its hosts."""
     by_program: dict[str, list[DumpFiles]] = {}
     for files in sorted(dumps, key=lambda files: files.start_unix_s):
-        # A set without its metadata stands for itself.
+        # A set without its metadata is treated as a separate program.
         by_program.setdefault(_run_id(files, notes) or files.prefix, []).append(files)
     *others, last = by_program.values()
     if others:
@@ -265,17 +265,18 @@ def _run_id(files: DumpFiles, notes: list[Note]) -> str:
 
 
 def _health(mode: int, values: Float64s | None) -> _Health | None:
-    """What a record says about its tensor; None where it does not say whether it is finite."""
+    """What a record says about its tensor; None if it does not say whether it is finite."""
     if values is None:
         return None
     name = MODES[mode] if mode < len(MODES) else ""
     if name == "CURT_HEALTH" and len(values) == 2:
-        return _Health(bool(values[1]), bool(values[1]))  # one of them: which, it does not tell
+        return _Health(bool(values[1]), bool(values[1]))  # one of the two, but not which one
     if name == "CONCISE_HEALTH" and len(values) == 5:
         return _Health(bool(values[4]), bool(values[2] or values[3]))
     if name == "FULL_HEALTH" and len(values) == 11:
         size, zeros = float(values[4]), float(values[9])
-        zero_share = zeros / size if 0 <= zeros <= size and size else None  # else it is damaged
+        # Otherwise it is damaged.
+        zero_share = zeros / size if 0 <= zeros <= size and size else None
         return _Health(bool(values[7]), bool(values[5] or values[6]), zero_share)
     if name == "FULL_TENSOR" and len(values):
         nan, inf = bool(np.isnan(values).any()), bool(np.isinf(values).any())

@@ -1,4 +1,4 @@
-"""The messages in the files of TensorFlow's debugger (tfdbg2), looked into but not interpreted.
+"""The messages in the files of TensorFlow's debugger (tfdbg2), decoded but not interpreted.
 
 tf.debugging.experimental.enable_dump_debug_info writes `tfdbg_events.<unix seconds>.<host>.<part>`,
 TFRecord files of DebugEvents. An event is 1 wall_time and what its file is for:
@@ -29,17 +29,17 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import DumpFiles
 from stall_analyzer.model.units import Float64s
 
-# The text of a longer source file is left alone; it is no person's.
+# The text of a longer source file is ignored; no person wrote it.
 MOST_SOURCE_BYTES = 4 * 1024 * 1024
 
 
 class Message:
-    """One event, and what it holds; its fields are found when first asked for."""
+    """One event and its content; its fields are decoded when first needed."""
 
     __slots__ = ("_data", "_end", "_found", "_record", "_start", "index", "wall_ns")
 
     def __init__(self, record: Record, index: int, wall_ns: int, start: int, end: int) -> None:
-        self.index = index  # of the record in its file, damaged ones counted
+        self.index = index  # of the record in its file, counting damaged ones
         self.wall_ns = wall_ns
         self._record, self._data = record, record.data
         self._start, self._end = start, end
@@ -52,17 +52,17 @@ class Message:
             for found in wire.fields(self._data, self._start, self._end):
                 self._found.setdefault(found[0], []).append(found)
                 if found[1] != wire.VARINT and found[3] >= len(self._data):
-                    break  # of a long record we have the head only
+                    break  # only the head of a long record is there
         return self._found
 
     def first_text(self) -> str:
-        """Of the first field, without a look at the others, which may be many."""
+        """The text of the first field, without decoding the others, which may be many."""
         for _, wire_type, at, to in wire.fields(self._data, self._start, self._end):
             return wire.text(self._data, at, to) if wire_type == wire.BYTES else ""
         return ""
 
     def check(self) -> None:
-        """Raise if the record was damaged: to be called before its values are believed."""
+        """Raises if the record is damaged; to be called before its values are used."""
         if self._record.is_whole and not is_intact(self._record):
             raise WireError("the checksum of a record does not match")
 
@@ -124,7 +124,7 @@ class Execution(NamedTuple):
     """One op or function that was run eagerly."""
 
     type: str
-    graph_id: str  # of a function
+    graph_id: str  # if it is a function
     inputs: tuple[int, ...]  # ids of tensors
     outputs: tuple[int, ...]
     mode: int
@@ -204,7 +204,7 @@ FIELDS: dict[str, int] = {
 def read_part(
     files: DumpFiles, part: str, take: Callable[[Message], None], notes: list[Note]
 ) -> None:
-    """Give every message of one file to `take`; what cannot be read becomes notes."""
+    """Passes every message of one file to `take`; what cannot be read becomes notes."""
     if part not in files.parts:
         return
 

@@ -1,4 +1,4 @@
-/** The data of the one-file report: what was stored is all there is. */
+/** The data of the one-file report: only what was stored. */
 
 import type {
   EmbeddedData,
@@ -24,7 +24,7 @@ import type {
 import { storedEvent, storedRange } from "./stored_sums";
 
 const HITS_MOST = 50;
-const STORED_PIXELS = 4000; // of a stored timeline that does not say
+const STORED_PIXELS = 4000; // for a stored timeline that does not say
 
 export class EmbeddedSource implements DataSource {
   readonly isLive = false;
@@ -82,7 +82,7 @@ export class EmbeddedSource implements DataSource {
     return { hits: inOrder.slice(0, HITS_MOST), total: inOrder.length };
   }
 
-  /** Of one host; the first one stands for the run. */
+  /** The timelines of one host; the first one represents the run. */
   private stored({ run, host }: { run: string; host: string | null }): TimelineAnswer[] {
     const timelines = this.unpacked.get(run) ?? (this.data.timelines[run] ?? []).map(unpacked);
     this.unpacked.set(run, timelines);

@@ -22,7 +22,7 @@ import type {
   TimelineRequest,
 } from "./source";
 
-const PIXELS_MOST = 10_000; // the back end refuses more
+const PIXELS_MOST = 10_000; // the back end refuses longer ones
 
 export class HttpSource implements DataSource {
   readonly isLive = true;
@@ -90,7 +90,7 @@ export class HttpSource implements DataSource {
   }
 }
 
-/** Those that are set, as names without a value. */
+/** The options that are set, as names without a value. */
 function flags(all: Record<string, boolean | undefined>): string[][] {
   return Object.entries(all).flatMap(([name, isSet]) => (isSet ? [[name, ""]] : []));
 }

@@ -1,4 +1,4 @@
-/** Where the page's data come from. Views know this interface and nothing behind it. */
+/** Where the page's data comes from. Views know only this interface. */
 
 import type {
   EventAnswer,
@@ -18,7 +18,7 @@ export interface TimelineRequest extends Span {
   run: string;
   host: string | null;
   pixels: number;
-  /** Lanes of threads that are shown in all their depth. */
+  /** Lanes of threads that are shown in full depth. */
   opened?: readonly string[];
 }
 
@@ -40,26 +40,26 @@ export interface SearchRequest {
   text: string;
 }
 
-/** A timeline, and the length of one of the pixels that it was made for. */
+/** A timeline, and the time of one pixel that it was made for. */
 export interface Detail {
   answer: TimelineAnswer;
   psPerPixel: Ps;
 }
 
-/** Why it is asked: `again` to retry what failed, `fresh` because files have changed. */
+/** Why it is requested: `again` to retry after a failure, `fresh` because files have changed. */
 export interface Reason {
   again: boolean;
   fresh: boolean;
 }
 
-/** Which runs to analyze where there are too many to analyze all of them unasked. */
+/** Which runs to analyze if there are too many to analyze all of them automatically. */
 export interface RunsWish {
   names: readonly string[];
   all: boolean;
 }
 
 export interface DataSource {
-  /** False for a file: nothing will ever change, so nothing is asked twice. */
+  /** False for a file: nothing will ever change, so nothing is requested twice. */
   readonly isLive: boolean;
   /** When a file was written. */
   readonly written?: string;
@@ -74,7 +74,7 @@ export interface DataSource {
 
 export const EMBEDDED_ID = "stall-data";
 
-/** The one-file report carries its data; everywhere else the back end is asked. */
+/** The one-file report contains its data; otherwise the back end is asked. */
 export function chooseSource(document: Document): DataSource {
   const embedded = document.getElementById(EMBEDDED_ID);
   return embedded

@@ -1,5 +1,5 @@
 /**
- * Sums over a stored timeline, where there is nobody to ask: as fine as its items are. Pure.
+ * Sums over a stored timeline, if there is no back end: as fine as its items are. Pure.
  */
 
 import type {
@@ -64,7 +64,7 @@ export function storedRange(answer: TimelineAnswer, { start_ps, end_ps }: Span):
   return { ...span, causes: causesIn(answer, span), ops, flames: [] };
 }
 
-/** Of the ledger, largest first. */
+/** Causes of the ledger, largest first. */
 function causesIn(answer: TimelineAnswer, span: Span): CauseTime[] {
   const sums = new Map<string, Ps>();
   for (const item of answer.lanes.find(({ id }) => id === "ledger")?.items ?? []) {

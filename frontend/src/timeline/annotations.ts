@@ -7,7 +7,7 @@ import { Scale, whole } from "./view";
 
 export const ANNOTATION_ROW_HEIGHT = 18;
 const ROWS_MOST = 3;
-const CHARACTER_PX = 6.3; // of the label's font, on average
+const CHARACTER_PX = 6.3; // average width of a character in the label's font
 const LABEL_PADDING_PX = 14;
 const LABEL_MOST_CHARACTERS = 56;
 
@@ -18,7 +18,7 @@ export interface Flag {
   label: string;
   x: number;
   endX: number;
-  /** Null: no room for the label, only its place is marked. */
+  /** Null if there is no room for the label: then only its place is marked. */
   row: number | null;
   labelWidth: number;
 }
@@ -49,7 +49,7 @@ export function rowsNeeded(findings: readonly Finding[], windowPs: Ps, width: nu
   return flags.reduce((rows, { row }) => Math.max(rows, (row ?? 0) + 1), 0);
 }
 
-/** The first one first, then the longest. */
+/** The first one, then the others by length. */
 function byWeight(evidence: readonly Evidence[]): [Evidence, number][] {
   const [first, ...others] = evidence
     .map((one, index): [Evidence, number] => [one, index])
@@ -58,7 +58,7 @@ function byWeight(evidence: readonly Evidence[]): [Evidence, number][] {
   return first ? [first, ...others.sort((a, b) => length(b) - length(a))] : [];
 }
 
-/** Takes the place and names its row; null where every row is full there. */
+/** Takes the place and returns its row; null if every row is full there. */
 function freeRow(taken: [number, number][][], start: number, end: number): number | null {
   const row = taken.findIndex((places) => places.every(([from, to]) => end <= from || to <= start));
   if (row < 0) return null;

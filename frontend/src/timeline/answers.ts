@@ -7,7 +7,7 @@ const KEPT = 8; // enough to zoom out again without asking
 const GOOD_ENOUGH = 1.5; // times the pixels on the screen
 const MARGIN = 0.5; // of the view on each side, so that a small move needs no request
 
-/** Of the answers that hold the whole view, the finest; `details[0]` holds everything. */
+/** The finest of the answers that contain the whole view; `details[0]` contains everything. */
 export function bestFor(details: readonly Detail[], view: Span): Detail | null {
   let best: Detail | null = details[0] ?? null;
   for (const detail of details) {
@@ -16,7 +16,7 @@ export function bestFor(details: readonly Detail[], view: Span): Detail | null {
   return best;
 }
 
-/** To the picosecond: a view is computed in floating point, and may miss the edge by less. */
+/** Compared to the picosecond: a view is computed in floating point, and may miss the edge by less. */
 function holds(outer: Span, inner: Span): boolean {
   return outer.start_ps <= inner.start_ps + 1 && inner.end_ps <= outer.end_ps + 1;
 }
@@ -34,7 +34,7 @@ export function requestFor(view: Span, windowPs: Ps): Span {
   };
 }
 
-/** The answer for the whole window stays first; of the others the oldest makes room. */
+/** The answer for the whole window stays first; the oldest of the others is dropped. */
 export function kept(details: readonly Detail[], detail: Detail): Detail[] {
   const [whole, ...others] = details;
   return whole ? [whole, ...others.slice(-(KEPT - 2)), detail] : [detail];

@@ -1,4 +1,4 @@
-/** The event that the reader has chosen, and which one lies beside, above or below it. Pure. */
+/** The event that the reader has chosen, and which ones are next to, above and below it. Pure. */
 
 import type { Item, Ps, Span } from "../types";
 import type { LaneBox, Layout } from "./layout";
@@ -55,7 +55,7 @@ function beside(box: LaneBox, chosen: Chosen, direction: "left" | "right"): Chos
   return item ? chosenOf(box, item) : null;
 }
 
-/** The one of a row that lies nearest to the middle of the chosen one. */
+/** The event of a row that is closest to the middle of the chosen one. */
 function nearest(box: LaneBox, row: number, { start_ps, end_ps }: Span): Chosen | null {
   const middle = (start_ps + end_ps) / 2;
   const [from, to] = itemsOfRow(box.lane, row);
@@ -68,7 +68,7 @@ function nearest(box: LaneBox, row: number, { start_ps, end_ps }: Span): Chosen 
   return best ? chosenOf(box, best) : null;
 }
 
-/** The view, moved as far as it takes to have all of the event in it, or its beginning. */
+/** The view, moved just far enough to show all of the event, or its beginning. */
 export function viewAround(view: Span, { start_ps, end_ps }: Span, windowPs: Ps): Span {
   const length = view.end_ps - view.start_ps;
   const margin = length / 10;

@@ -1,8 +1,8 @@
-/** The chosen event in full: what, where, when, with what, and what training went to meanwhile. */
+/** The chosen event in full: what, where, when, its arguments, and where training time went during it. */
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
-import { figure, percent, seconds, shortened } from "../format";
+import { counted, figure, percent, seconds, shortened } from "../format";
 import { rootUrl } from "../root";
 import { traceViewerUrl } from "../trace_viewer";
 import type { EventAnswer, Ps, Report, Trace } from "../types";
@@ -80,10 +80,8 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         </dd>
         {event.count > 1 && (
           <>
-            <dt>Next to it</dt>
-            <dd>
-              {(event.count - 1).toLocaleString("en")} shorter; zoom in to see them separately
-            </dd>
+            <dt>Nearby</dt>
+            <dd>{counted(event.count - 1, "shorter event")}; zoom in to see more</dd>
           </>
         )}
         {event.arguments.map(([name, value]) => (
@@ -104,7 +102,7 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         )}
       </dl>
       <div class="event-around">
-        <h4>Where training time went meanwhile</h4>
+        <h4>Where training time went during it</h4>
         <CauseList causes={event.causes} most={4} />
         <UsersLine event={event} report={report} />
         {event.around.length > 0 && (
@@ -143,7 +141,7 @@ function UsersLine({ event, report }: { event: EventAnswer; report: Report }) {
   );
 }
 
-/** Scrolls to what has come; where it is in sight already, nothing moves. */
+/** Scrolls to what has arrived; if it is already visible, nothing moves. */
 export function useInSight(isThere: boolean) {
   const element = useRef<HTMLElement>(null);
   useLayoutEffect(() => {
@@ -152,7 +150,7 @@ export function useInSight(isThere: boolean) {
   return element;
 }
 
-/** Asked for anew whenever what it is about changes; the old answer goes at once. */
+/** Requested again whenever its subject changes; the old answer is dropped at once. */
 export function useAnswer<Answer>(
   ask: (signal: AbortSignal) => Promise<Answer>,
   about: readonly unknown[],

@@ -45,7 +45,7 @@ export function Head(props: Props) {
       <div class="timeline-titles" style={{ height: `${RULER_HEIGHT}px` }} />
       <canvas ref={canvas} aria-hidden="true" />
       <div class="timeline-titles overview-cell">
-        <span class="head-title overview-title">all of it</span>
+        <span class="head-title overview-title">overview</span>
       </div>
       <Minimap findings={report.findings} {...{ windowPs, view, width, setView: props.setView }} />
       {rows > 0 && (

@@ -1,4 +1,4 @@
-/** What lies under the pointer. Pure. */
+/** What is under the pointer. Pure. */
 
 import type { Item } from "../types";
 import { type Layout, type LaneBox, type SeriesBox, rowAt } from "./layout";

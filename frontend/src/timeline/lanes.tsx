@@ -1,5 +1,5 @@
 /**
- * The lanes, as many as there are: they scroll, and only what is on the screen is painted. The
+ * The lanes, however many: they scroll, and only what is on the screen is painted. The
  * canvas stays in sight while its contents move.
  */
 

@@ -1,4 +1,4 @@
-/** Where each lane lies, from top to bottom. Pure; the canvas and the titles beside it share it. */
+/** Where each lane is, from top to bottom. Pure; the canvas and the titles next to it share it. */
 
 import { GROUP_WORDS } from "../words";
 import type { Lane, Series, TimelineAnswer } from "../types";
@@ -10,7 +10,7 @@ const ROW_GAP = 1;
 const LANE_GAP = 5;
 const SERIES_HEIGHT = 54;
 const FLAT_SERIES_HEIGHT = 18;
-const ROWS_CLOSED = 6; // of a lane that nobody has opened
+const ROWS_CLOSED = 6; // rows of a lane that is not open
 const ROWS_MOST = 24;
 const TALLER: Record<string, number> = { ledger: 30, steps: 20 };
 
@@ -29,7 +29,7 @@ export interface LaneBox extends Box {
   lane: Lane;
   rows: number;
   rowHeight: number;
-  /** Whether it can be opened or closed, and which it is. */
+  /** Whether it can be opened or closed, and its state. */
   fold: "none" | "closed" | "open";
 }
 
@@ -102,14 +102,14 @@ function laneBox(lane: Lane, top: number, isOpen: boolean): LaneBox {
   };
 }
 
-/** A line without a rise or a fall says no more than its value does. */
+/** A flat line says no more than its value does. */
 function isConstant({ points }: Series): boolean {
   return (
     points.length > 0 && points.every(([, value]) => value !== null && value === points[0]![1])
   );
 }
 
-/** The same places with the contents of a finer answer; lanes that it lacks are empty in it. */
+/** The same places with the contents of a finer answer; lanes that it lacks are empty. */
 export function withContents(layout: Layout, answer: TimelineAnswer): Layout {
   const lanes = new Map(answer.lanes.map((lane) => [lane.id, lane]));
   const series = new Map(answer.series.map((one) => [one.id, one]));

@@ -1,4 +1,4 @@
-/** All of the window as a track, with the part on the screen as a frame that can be dragged. */
+/** The whole window as a track, with the part on the screen as a frame that can be dragged. */
 
 import { seconds } from "../format";
 import { BUCKET_COLORS } from "../palette";

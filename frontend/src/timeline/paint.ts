@@ -1,5 +1,5 @@
 /**
- * The lanes on a canvas. Our own, not a chart library's: those keep an object for each interval,
+ * The lanes on a canvas. Our own code, not a chart library: those keep an object for each interval,
  * and a trace has a hundred thousand. Here an interval that no pixel could show costs one comparison.
  */
 
@@ -30,7 +30,7 @@ export interface Picture {
   theme: Theme;
   marked: readonly Span[];
   markedBucket: Bucket | null;
-  /** The cursor, and the stretch that is or has been dragged open. */
+  /** The cursor, and the stretch that is or was selected by dragging. */
   cursorPs: Ps | null;
   selection: Span | null;
   chosen: Chosen | null;
@@ -40,7 +40,7 @@ const FONT = "11px Roboto, 'Helvetica Neue', Arial, sans-serif";
 const CHARACTER_PX = 6;
 const TEXT_LEAST_PX = 30;
 const TICK_EVERY_PX = 110;
-const TICK_LABEL_PX = 48; // nearer to the edge a label would be cut
+const TICK_LABEL_PX = 48; // closer to the edge, a label would be cut off
 
 export function paint(context: CanvasRenderingContext2D, picture: Picture): void {
   const { layout, scale, top, height, theme } = picture;
@@ -104,7 +104,7 @@ export function paintLane(
     for (let i = from; i < to; i++) {
       const item = box.lane.items[i]!;
       const endX = scale.x(item[1]);
-      if (endX < paintedTo) continue; // inside a pixel that is painted already
+      if (endX < paintedTo) continue; // inside a pixel that is already painted
       // Whole pixels: sharper to the eye, and several times faster to paint.
       const left = Math.max(Math.round(scale.x(item[0])), 0);
       const right = Math.max(Math.min(Math.round(endX), scale.width), left + 1);
@@ -115,7 +115,7 @@ export function paintLane(
         continue;
       }
       context.fillStyle = fillFor(item[2]);
-      // A gap of a pixel between neighbors, as long as there is one to spare.
+      // A gap of one pixel between neighbors, if there is room.
       context.fillRect(left, top, width > 3 ? width - 1 : width, box.rowHeight);
       if (theme && width >= TEXT_LEAST_PX) {
         paintName(context, box, names[item[2]] ?? "", left, top, width, theme);
@@ -132,7 +132,7 @@ function isNearlyOne(division: Division): boolean {
   return (division[0]?.[1] ?? 0) >= NEARLY_ALL * whole;
 }
 
-/** Intervals too short to show apart, stacked in the share that each cause has of them. */
+/** Intervals too short to show separately, stacked by the share of each cause. */
 function paintDivision(
   context: CanvasRenderingContext2D,
   division: Division,
@@ -170,7 +170,7 @@ function paintName(
 
 type FillFor = (nameIndex: number) => string | CanvasPattern;
 
-const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbors with other names look different
+const SHADES = ["59", "80", "6B", "92"]; // alpha: neighbors with different names look different
 
 /** The ledger has the buckets' own colors, every other lane shades of its group's. */
 function fillsOf(

@@ -15,7 +15,7 @@ export function paintSeries(
   scale: Scale,
   theme: Theme,
 ): void {
-  if (box.isFlat) return; // its title tells its value
+  if (box.isFlat) return; // its title has its value
   const values = box.series.points.flatMap(([, value]) => (value === null ? [] : [value]));
   const low = values.reduce((least, value) => Math.min(least, value), Infinity);
   const high = values.reduce((most, value) => Math.max(most, value), -Infinity);
@@ -28,7 +28,7 @@ export function paintSeries(
   context.strokeStyle = theme.ink;
   context.lineWidth = 1.5;
   context.beginPath();
-  // A loss is sampled; memory and learning rate stay what they are until they change.
+  // A loss is sampled; memory and learning rate stay the same until they change.
   const holds = box.series.id !== "loss";
   let isDrawing = false;
   let lastY = 0;
@@ -45,7 +45,7 @@ export function paintSeries(
   paintDots(context, box, scale, theme, y);
 }
 
-/** Few points are shown one by one; a value that is no number always is. */
+/** A few points are shown one by one; a value that is not a number always is. */
 function paintDots(
   context: CanvasRenderingContext2D,
   box: SeriesBox,

@@ -1,4 +1,4 @@
-/** A stretch that was dragged open, in sums: by bucket, by op, and as flames. */
+/** A stretch that was selected by dragging, in sums: by bucket, by op, and as flames. */
 
 import { useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
@@ -92,7 +92,7 @@ function OpTable({ ops }: { ops: RangeAnswer["ops"] }) {
           <th scope="col" title="without what ran inside it">
             own time
           </th>
-          <th scope="col">in all</th>
+          <th scope="col">total time</th>
         </tr>
       </thead>
       <tbody>

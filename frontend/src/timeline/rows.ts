@@ -1,4 +1,4 @@
-/** The items of a lane by row, and those of a row that a view shows: found, not looked for. Pure. */
+/** The items of a lane by row, and those of a row that a view shows, by binary search. Pure. */
 
 import type { Item, Lane, Span } from "../types";
 
@@ -24,14 +24,14 @@ export function itemsOfRow(lane: Lane, row: number): [from: number, to: number] 
   return [known[row] ?? lane.items.length, known[row + 1] ?? lane.items.length];
 }
 
-/** Those of a row that reach into the span. */
+/** The items of a row that reach into the span. */
 export function visibleOfRow(lane: Lane, row: number, span: Span): [from: number, to: number] {
   const [from, to] = itemsOfRow(lane, row);
   const first = firstFrom(lane.items, from, to, ([, end]) => end >= span.start_ps);
   return [first, firstFrom(lane.items, first, to, ([start]) => start > span.end_ps)];
 }
 
-/** The first of items in order that passes; `to` where none does. */
+/** The first of the ordered items that passes; `to` if none does. */
 export function firstFrom(
   items: readonly Item[],
   from: number,

@@ -1,4 +1,4 @@
-/** The first epoch from start to end: lanes on a canvas, titles beside them, findings above them. */
+/** The first epoch from start to end: lanes on a canvas, titles next to them, findings above them. */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
@@ -27,7 +27,7 @@ const LINK_AFTER_MS = 400;
 interface Props {
   source: DataSource;
   report: Report;
-  /** Empty where there is no trace viewer to be linked to. */
+  /** Empty if there is no trace viewer to link to. */
   traces: readonly Trace[];
   hasTraceViewer: boolean;
   runKey: string;
@@ -191,7 +191,7 @@ export function Timeline(props: Props) {
 const HELP =
   "Click an event for its details; the arrow keys then move between events. Drag over a stretch to summarize it. W and S zoom, A and D move, 0 shows all.";
 const KEYS_HELP =
-  "W and S zoom, A and D move, 0 shows all. The arrow keys move from a chosen event to those beside, above and below it; Enter zooms to it; n and p step through the evidence.";
+  "W and S zoom, A and D move, 0 shows all. The arrow keys move from a chosen event to those next to, above and below it; Enter zooms to it; n and p step through the evidence.";
 
 /** The canvas paints with the colors of the style sheet. */
 function themeOf(element: HTMLElement | null): Theme {

@@ -1,4 +1,4 @@
-/** The names of the lanes, beside the canvas; curves also tell between what and what they run. */
+/** The names of the lanes, next to the canvas; curves also show their range. */
 
 import { extent } from "../format";
 import { EVERY_THREAD, type Heading, type LaneBox, type Layout, type SeriesBox } from "./layout";
@@ -67,7 +67,7 @@ function FoldTitle(props: { box: LaneBox; place: { top: string }; onToggle: Prop
   );
 }
 
-/** Of the part that is shown. */
+/** The range of the part that is shown. */
 function extentOf({ series }: SeriesBox): string {
   const values = series.points.flatMap(([, value]) => (value === null ? [] : [value]));
   if (values.length === 0) return "no number";

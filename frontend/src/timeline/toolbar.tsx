@@ -1,4 +1,4 @@
-/** Above the lanes: what is shown, the walk along the evidence, search, zoom. */
+/** Above the lanes: what is shown, stepping through the evidence, search, zoom. */
 
 import { useEffect, useState } from "preact/hooks";
 import type { DataSource } from "../data/source";
@@ -13,9 +13,9 @@ interface Props {
   lanes: readonly Lane[];
   view: Span;
   isWhole: boolean;
-  /** Where the clock that is shown begins. */
+  /** When the clock that is shown begins. */
   originPs: Ps;
-  /** Null where there is no other one. */
+  /** Null if there is no other clock. */
   clock: { isTrace: boolean; onChange: (isTrace: boolean) => void } | null;
   focus: Focus | null;
   setFocus: (focus: Focus | null) => void;
@@ -30,7 +30,7 @@ export function Toolbar(props: Props) {
     <div class="timeline-toolbar">
       <span class="timeline-range" aria-live="polite">
         {isWhole
-          ? `All of it, ${length}`
+          ? `Whole window, ${length}`
           : `${length} from ${seconds(Math.max(0, view.start_ps - originPs))}`}
       </span>
       {focus && <FocusWalk focus={focus} setFocus={setFocus} />}
@@ -163,7 +163,7 @@ function Search({ source, run, host, lanes, setFocus }: Props) {
 }
 
 function summary({ total, hits }: SearchAnswer): string {
-  if (total === 0) return "No event has this in its name.";
+  if (total === 0) return "No event has a name like this.";
   const shown = Math.min(hits.length, HITS_SHOWN);
   return shown < total
     ? `${counted(total, "event")}, the first ${shown}:`

@@ -1,4 +1,4 @@
-/** What lies under the pointer, in words. */
+/** What is under the pointer, in words. */
 
 import { figure, percent, seconds, shortened } from "../format";
 import { bucketOf } from "../palette";

@@ -1,12 +1,12 @@
-/** Asks for the timeline in the detail that the screen can show, as the view moves. */
+/** Requests the timeline in as much detail as the screen can show, as the view moves. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { DataSource, Detail } from "../data/source";
 import type { Ps, Span } from "../types";
 import { bestFor, isGoodEnough, kept, requestFor } from "./answers";
 
-const SETTLED_MS = 120; // the wheel turns faster than anyone reads
-const LEAST_PIXELS = 1200; // of the first request, which also serves the minimap
+const SETTLED_MS = 120; // the wheel turns faster than anyone can read
+const LEAST_PIXELS = 1200; // for the first request, which also serves the minimap
 
 export interface Answers {
   /** The whole window: for the minimap and the layout, which must not jump. */
@@ -53,7 +53,7 @@ export function useAnswers(
   const shownKey = useRef("");
   useEffect(() => {
     if (!isMeasured) return;
-    // A lane that is opened stays as it is until its rows have come.
+    // A lane that is opened stays as it is until its rows have arrived.
     if (shownKey.current !== key) setDetails([]);
     shownKey.current = key;
     const span = { start_ps: 0, end_ps: windowPs };

@@ -9,7 +9,7 @@ import { Scale, panned, whole, zoomed } from "./view";
 const WHEEL_FACTOR = 1.0018; // per pixel of wheel: a notch of 100 zooms by a fifth
 const KEY_ZOOM = 1.5;
 const KEY_PAN = 0.15;
-const DRAG_LEAST_PX = 4; // less than this was a click with an unsteady hand
+const DRAG_LEAST_PX = 4; // less than this is a click with an unsteady hand
 
 export interface Pointer {
   x: number;
@@ -30,7 +30,7 @@ interface Wishes {
   onDoubleClick: (pointer: Pointer) => void;
   onEscape: () => void;
   onNext: (by: 1 | -1) => void;
-  /** To the event beside the chosen one; false where none is chosen. */
+  /** To the event next to the chosen one; false if none is chosen. */
   onGo: (direction: Direction) => boolean;
   onRange: (range: Span) => void;
   onZoomIn: () => void;

@@ -33,7 +33,7 @@ export function panned(view: Span, share: number, windowPs: Ps): Span {
   return clamped({ start_ps: view.start_ps + by, end_ps: view.end_ps + by }, windowPs);
 }
 
-/** A view on the way from one to another; `progress` goes from 0 to 1. */
+/** A view between two others; `progress` goes from 0 to 1. */
 export function onTheWay(from: Span, to: Span, progress: number): Span {
   const eased = 1 - (1 - progress) ** 3;
   return {

@@ -1,4 +1,4 @@
-/** A fault of ours in one view says so, instead of leaving an empty page. */
+/** If one of our views fails, it says so instead of leaving an empty page. */
 
 import type { ComponentChildren } from "preact";
 import { useErrorBoundary } from "preact/hooks";

@@ -3,7 +3,7 @@
 import type { RefObject } from "preact";
 import { useEffect, useLayoutEffect, useState } from "preact/hooks";
 
-/** The width of an element, 0 before it is laid out; while it is hidden, the one that it had. */
+/** The width of an element: 0 before it is laid out, and its last width while it is hidden. */
 export function useWidth(element: RefObject<HTMLElement | null>): number {
   const [width, setWidth] = useState(0);
   useLayoutEffect(() => {

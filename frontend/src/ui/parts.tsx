@@ -17,7 +17,7 @@ export function StatusBadge({ status }: { status: Status }) {
   );
 }
 
-/** A part of the page with a title; `aside` stands beside the title. */
+/** A part of the page with a title; `aside` is next to the title. */
 export function Section(props: {
   id: string;
   title: string;
@@ -46,7 +46,7 @@ export function Figure(props: { title: string; kind?: string; children: Componen
   );
 }
 
-/** Scrolls to a section. Not by a #link: under TensorBoard the <base> would lead away from here. */
+/** Scrolls to a section. Not with a #link: in TensorBoard, the <base> would lead away from here. */
 export function goTo(sectionId: string, block: "start" | "nearest" = "start"): void {
   document.getElementById(sectionId)?.scrollIntoView({ behavior: "smooth", block });
 }
@@ -66,7 +66,7 @@ export function CopyButton({ text, label }: { text: string; label: string }) {
   );
 }
 
-/** The clipboard needs a secure page; TensorBoard on another machine often is not one. */
+/** The clipboard needs a secure page, which TensorBoard on another machine often is not. */
 async function copied(text: string): Promise<boolean> {
   try {
     await navigator.clipboard.writeText(text);
@@ -95,7 +95,7 @@ export function ProgressBar({ progress }: { progress: Progress | null }) {
 
 const NOTE_SIGNS: Record<Note["level"], string> = { error: "✕", warning: "!", info: "i" };
 
-/** All of them; or the gravest `most`, and the others on request. */
+/** All notes; or the `most` most serious ones, and the others on request. */
 export function Notes({ notes, most = Infinity }: { notes: readonly Note[]; most?: number }) {
   if (notes.length === 0) return null;
   if (notes.length <= most) return <NoteList notes={notes} />;

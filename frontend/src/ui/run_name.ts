@@ -1,4 +1,4 @@
-/** A run that is the log directory itself has no name in it: it goes by the folder's. */
+/** A run that is the log directory itself has no name there: the folder's name is used. */
 
 import { createContext } from "preact";
 import { useContext } from "preact/hooks";

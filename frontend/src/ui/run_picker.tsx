@@ -8,7 +8,7 @@ import { STATUS_SIGNS, STATUS_WORDS } from "../words";
 import type { RunSummary } from "../types";
 import { useRunName } from "./run_name";
 
-const MOST_SHOWN = 50; // what is not among them is found by a further letter
+const MOST_SHOWN = 50; // others are found by typing another letter
 
 interface Props {
   label: string;
@@ -18,7 +18,7 @@ interface Props {
 }
 
 export function RunPicker({ label, runs, value, onChange }: Props) {
-  const [text, setText] = useState<string | null>(null); // null: it is closed
+  const [text, setText] = useState<string | null>(null); // null while it is closed
   const [at, setAt] = useState(0);
   const list = useRef<HTMLUListElement>(null);
   const isOpen = text !== null;
@@ -62,7 +62,7 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
         onFocus={(event) => event.currentTarget.select()}
         onClick={() => !isOpen && open("")}
         onBlur={() => setText(null)}
-        // While it is closed it holds a name, to which a letter is no addition.
+        // While closed, it shows a name, which typing must replace.
         onInput={(event) => open(isOpen ? event.currentTarget.value : (event.data ?? ""))}
         onKeyDown={(event) => {
           const act = keys[event.key];
@@ -78,7 +78,7 @@ export function RunPicker({ label, runs, value, onChange }: Props) {
             id={`${id}-${index}`}
             role="option"
             aria-selected={index === at}
-            // Before the field loses the focus, and with it the list.
+            // Before the field loses the focus, which closes the list.
             onPointerDown={(event) => {
               event.preventDefault();
               choose(run.run);

@@ -1,4 +1,4 @@
-/** Time in buckets as one bar. Plain elements, so that it prints, scales and can be reached by key. */
+/** Time in buckets as one bar. Plain elements, so that it prints, scales and can be reached by keyboard. */
 
 import { percent, seconds } from "../format";
 import { parts, total } from "../model";
@@ -7,7 +7,7 @@ import type { Bucket, BucketTimes, Ps } from "../types";
 
 interface Props {
   times: BucketTimes;
-  /** What a full bar stands for; its own sum unless several bars share a scale. */
+  /** The time of a full bar; its own sum unless several bars share a scale. */
   fullPs?: Ps;
   size?: "small" | "large";
   isEstimated?: boolean;
@@ -74,7 +74,7 @@ export function Legend({ buckets }: { buckets: readonly Bucket[] }) {
   );
 }
 
-/** "input or compile?": between these the logs cannot decide. */
+/** "input or compile?": the logs cannot decide between these. */
 export function Candidates({ buckets }: { buckets: readonly Bucket[] }) {
   if (buckets.length === 0) return null;
   const last = buckets.length - 1;

@@ -1,4 +1,4 @@
-/** Recommended changes: cards, the one that saves most first. */
+/** Recommended changes: cards, the one that saves the most first. */
 
 import { forecast, seconds } from "../format";
 import { mayEnjoy, sortedBySeverity } from "../model";
@@ -10,7 +10,7 @@ import { FindingCard } from "./finding_card";
 interface Props {
   source: DataSource;
   report: Report;
-  /** Null where no trace viewer is there to link to. */
+  /** Null if there is no trace viewer to link to. */
   traces: readonly Trace[] | null;
   chosen: string | null;
   onEvidence: (finding: Finding, index: number | null) => void;
@@ -72,7 +72,7 @@ function NothingToChange({ report }: { report: Report }) {
   return (
     <p class="faint">
       {mayEnjoy(report)
-        ? "Nothing to change. Enjoy the training."
+        ? "Nothing to change. Enjoy your training."
         : "No change can be recommended from what these logs show."}
     </p>
   );

@@ -15,7 +15,7 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
         <table class="members-table card-rows">
           <thead>
             <tr>
-              {["name", "steps", "last seen (UTC)", "last word", "left here"].map((title) => (
+              {["name", "steps", "last seen (UTC)", "how it ended", "left behind"].map((title) => (
                 <th scope="col" key={title}>
                   {title}
                 </th>
@@ -34,7 +34,7 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
               <tr key={name}>
                 <th scope="row">{name}</th>
                 <td colSpan={3}>–</td>
-                <td data-title="left here">
+                <td data-title="left behind">
                   <strong>nothing</strong>
                 </td>
               </tr>
@@ -49,7 +49,7 @@ export function ClusterMembers({ cluster }: { cluster: Cluster | null }) {
 function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean }) {
   const { members, name } = group;
   const member = members[0]!;
-  const left = [member.traced && "a trace", member.captured && "records"].filter(Boolean);
+  const left = [member.traced && "a trace", member.captured && "a capture"].filter(Boolean);
   const seen = members.map(({ last_unix_ns }) => last_unix_ns ?? 0);
   return (
     <tr>
@@ -58,8 +58,8 @@ function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean })
       </th>
       <td data-title="steps">{member.steps ?? "–"}</td>
       <td data-title="last seen (UTC)">{moment(Math.max(...seen) || null) ?? "–"}</td>
-      <td data-title="last word">{member.ended ?? "–"}</td>
-      <td data-title="left here">
+      <td data-title="how it ended">{member.ended ?? "–"}</td>
+      <td data-title="left behind">
         {left.join(" and ")}
         {isFirst && <strong>, ended first</strong>}
       </td>

@@ -1,4 +1,4 @@
-/** Lines of the user's own code that time went to, as a capture saw them run. */
+/** Lines of the user's own code that took time, as a capture saw them run. */
 
 import { percent, seconds } from "../format";
 import type { CodeLine, Report } from "../types";
@@ -6,7 +6,7 @@ import { Section } from "../ui/parts";
 import { Swatch } from "../ui/stacked_bar";
 import { FlameGraphs } from "./flame_graph";
 
-const LEAST_SHARE = 0.005; // of the window; what costs less is not worth a line
+const LEAST_SHARE = 0.005; // of the window; a smaller cost is not worth a line
 const MOST_SHOWN = 8;
 
 export function CodeLines({ report }: { report: Report }) {

@@ -1,4 +1,4 @@
-/** A healthy run's next step: what its computing consists of, and what could make that faster. */
+/** A healthy run's next step: what its computation consists of, and what could make that faster. */
 
 import { percent } from "../format";
 import { BUCKET_COLORS } from "../palette";

@@ -111,7 +111,7 @@ function Worth({ finding, nowPs }: { finding: Finding; nowPs: Ps }) {
   );
 }
 
-/** The user's own lines; before and after, as lines that are taken out and put in. */
+/** The user's own lines; before and after, as removed and added lines. */
 function Code(props: { change: Change; id: string; lines: readonly CodeLine[] }) {
   const { change, id, lines } = props;
   if (!change.before && !change.after && lines.length === 0) return null;
@@ -135,7 +135,7 @@ function Code(props: { change: Change; id: string; lines: readonly CodeLine[] })
   );
 }
 
-/** Where a thread stood that proves it, innermost first. */
+/** The stack of the thread that proves it, innermost first. */
 function Stack({ frames }: { frames: readonly string[] }) {
   if (frames.length === 0) return null;
   return (
@@ -148,7 +148,7 @@ function Stack({ frames }: { frames: readonly string[] }) {
   );
 }
 
-/** Stretches of the same kind stand behind one label; each leads into the timeline. */
+/** Stretches of the same kind share a label; each leads to the timeline. */
 function EvidenceList({ finding, traces, onEvidence }: Props) {
   if (finding.evidence.length === 0) return null;
   return (

@@ -1,4 +1,4 @@
-/** What Python ran for a bucket: each box a line of code, below the one that called it. */
+/** What Python ran for a bucket: each box is a line of code, below the one that called it. */
 
 import { useState } from "preact/hooks";
 import { type Flame, boxesOf, flamesOf } from "../flames";
@@ -29,10 +29,10 @@ export function FlameGraphs({ stacks }: { stacks: Stacks }) {
 
 interface Props {
   whole: Flame;
-  /** What stands on a box; of -1, on the one for all of it. */
+  /** The label of a box; -1 is the box for everything. */
   label: (frame: number) => string;
   color: string;
-  /** The user's own. */
+  /** Whether it is the user's own code. */
   isStrong: (frame: number) => boolean;
 }
 

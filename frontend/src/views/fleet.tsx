@@ -1,4 +1,4 @@
-/** What all runs together lost, to what, and in which of them. */
+/** What all runs together lost, to which causes, and in which runs. */
 
 import type { ComponentChildren } from "preact";
 import { between, counted, percent, seconds } from "../format";
@@ -150,7 +150,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
   );
 }
 
-/** A column for each day. One day alone is no trend. */
+/** A column for each day. A single day is not a trend. */
 function Days({ days, onDay }: { days: readonly FleetDay[]; onDay: (day: string) => void }) {
   const { columns, buckets, leftOut }: Columns = columnsOf(days);
   if (columns.length < 2) return null;

@@ -15,7 +15,7 @@ interface Props {
   lateness: Lateness | null;
   chosen: string | null;
   isDark: boolean;
-  /** What the run shows besides; a host has only what was traced of it. */
+  /** Whether the run shows an estimate; a host has only what was traced. */
   isEstimated: boolean;
   onHost: (host: string) => void;
 }

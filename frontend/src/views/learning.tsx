@@ -21,7 +21,7 @@ const LEFT = 58; // room for the numbers of the loss
 const BOTTOM = 34;
 const TOP = 10;
 const RIGHT = 14;
-const LABEL = 15; // from a line to the text below it
+const LABEL = 15; // between a line and the text below it
 const DOTS_MOST = 40; // more points than this are a line
 
 export function Learning({ learning }: { learning: Curves }) {
@@ -112,7 +112,7 @@ function Axes(props: {
   );
 }
 
-/** Values that are not numbers have no height; they stand at the foot of the chart. */
+/** Values that are not numbers have no height; they are marked at the bottom of the chart. */
 function NotNumbers(props: {
   loss: Curves["loss"];
   x: (at: number) => number;

@@ -1,4 +1,4 @@
-/** What a run that goes on does just now, and why its verdict has changed. */
+/** What a run in progress is doing right now, and why its verdict has changed. */
 
 import { liveLines } from "../live";
 import { total } from "../model";

@@ -1,4 +1,4 @@
-/** The manual page of a finding, fetched when it is unfolded. */
+/** The manual page of a finding, fetched when it is opened. */
 
 import { useState } from "preact/hooks";
 import type { DataSource } from "../data/source";

@@ -16,7 +16,7 @@ interface Props {
   runs: RunSummary[];
   only: Only;
   onOnly: (only: Only) => void;
-  /** How many the filters leave. */
+  /** How many runs the filters leave. */
   left: number;
   columns: readonly [SortKey, string][];
   sortKey: SortKey;
@@ -72,7 +72,7 @@ interface FacetProps {
   onValue: (value: string) => void;
 }
 
-/** Nothing to choose from is not offered. */
+/** Hidden if there is nothing to choose from. */
 function FacetChoice({ runs, only, facet, onValue }: FacetProps) {
   const choices = choicesOf(runs, only, facet);
   const chosen = only[facet] ?? "";

@@ -29,7 +29,7 @@ interface Props {
   place: Place;
   move: (change: Partial<Place>) => void;
   reloads: number;
-  /** Its line of the list; none where it is not in it. */
+  /** Its line in the list; none if it is not in it. */
   summary: RunSummary | undefined;
   isDark: boolean;
   hasTraceViewer: boolean;
@@ -49,7 +49,7 @@ export function RunPage(props: Props) {
 type Ready = ReportAnswer & { state: "ready" };
 
 /**
- * A run that goes on has a new report every few seconds. While somebody looks at a part of the
+ * A run in progress has a new report every few seconds. While someone looks at a part of the
  * timeline, it stays as it is; but a verdict that has changed is shown at once.
  */
 function useHeld(newest: Ready, isBusyReading: boolean): [Ready, showNewest: (() => void) | null] {
@@ -86,7 +86,7 @@ function ReadyRun(props: Props & { answer: Ready }) {
   const showHost = (host: string | null | undefined) =>
     move({ host: host && host !== report.host ? host : null });
   const showBucket = async (bucket: Bucket) => {
-    showHost(null); // whose time the buckets are
+    showHost(null); // the host whose time the buckets are
     const span = { start_ps: 0, end_ps: report.window.duration_ps };
     const request = { run, host: null, ...span, pixels: BUCKET_PIXELS };
     const detail = await source.timeline(request).catch(() => null); // the timeline itself says why
@@ -186,7 +186,7 @@ function focusFromLink(report: Report, place: Place): Focus | null {
 function EvidenceNotes({ report }: { report: Report }) {
   const { start_source, end_source } = report.window;
   const subjects = Object.entries(report.evidence);
-  const notes = report.notes.filter(({ level }) => level !== "error"); // those stand on top
+  const notes = report.notes.filter(({ level }) => level !== "error"); // those are at the top
   if (notes.length === 0 && subjects.length === 0) return null;
   return (
     <Section id="evidence" title="What could be seen">

@@ -1,4 +1,4 @@
-/** All runs with their verdicts; what is worst can be sorted to the top. */
+/** All runs with their verdicts; the worst can be sorted to the top. */
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { linkTo, onlyFromLink, runsWith } from "../filters";
@@ -41,7 +41,7 @@ export interface Wishes {
 interface Props extends Wishes {
   title?: string;
   runs: RunSummary[];
-  /** Which of them, as in a link. */
+  /** Which of them are listed, as in a link. */
   only: string | null;
   onOnly: (only: string | null) => void;
   onRun: (run: string) => void;
@@ -58,7 +58,7 @@ export function RunsTable({
   const { onUnread, onReadAll } = wishes;
   const only = onlyFromLink(link);
   const areMany = runs.length > PAGE_ROWS;
-  // Of many in a log directory most are not read: there is no verdict yet to sort them by.
+  // In a large log directory, most runs are not read: there is no verdict yet to sort them by.
   const [key, setKey] = useState<SortKey>(() => (areMany && hasUnread(runs) ? "run" : "status"));
   const [isReversed, setReversed] = useState(false);
   const [pageNumber, setPageNumber] = useState(0);
@@ -139,7 +139,7 @@ export function RunsTable({
 
 const LONG_PAGE = 20; // rows after which the pager on top is out of sight
 
-/** Of many runs only those on the screen are analyzed; sorting and sums need all of them. */
+/** If there are many runs, only those on the screen are analyzed; sorting and sums need all. */
 export function ReadAll({ runs, onReadAll }: { runs: RunSummary[]; onReadAll: () => void }) {
   const read = readCount(runs);
   if (read === runs.length) return null;

@@ -1,4 +1,4 @@
-/** Pages for when there is nothing, or only half of something, to show. They teach. */
+/** Pages for when there is nothing, or only a part, to show. They say what to do. */
 
 import type { ComponentChildren } from "preact";
 import { LITTLE_COVERED } from "../model";
@@ -28,7 +28,7 @@ export function NoRuns({ problems, capture, logdir }: RunsAnswer) {
       </p>
       <CaptureCode code={capture} />
       <p class="faint">
-        This page checks again whenever TensorBoard reloads. A long epoch needs a{" "}
+        This page checks again whenever TensorBoard reloads. Limit a long epoch with{" "}
         <code>steps_per_epoch</code>: a trace of the first 200 steps answers the question.
       </p>
       <Notes notes={problems} />
@@ -83,7 +83,7 @@ export function WhenReady(props: {
   return answer && <Analyzing run={run} progress={answer.progress} />;
 }
 
-/** What is missing from this run's logs, and how to get it; null where nothing is. */
+/** What is missing from this run's logs, and how to get it; null if nothing is. */
 export function MissingEvidence({ report, capture }: { report: Report; capture: string }) {
   const { covered_ps, duration_ps } = report.window;
   const isUndecided = report.verdict.candidates.length > 0;
@@ -120,7 +120,7 @@ interface Gap {
 function gapOfTheCapture(isUntraced: boolean): Gap {
   if (isUntraced) {
     return {
-      why: "The capture was there but saved no profile:",
+      why: "There was a capture, but it saved no profile:",
       how: "profiling was turned off, another profiler was running, or the process ended too soon.",
       code: null,
     };

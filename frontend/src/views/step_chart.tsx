@@ -1,6 +1,6 @@
 /**
- * A stacked bar per step. On a canvas: an epoch may have a hundred thousand steps. To a screen
- * reader it is a slider along the steps, which says of each what the picture shows.
+ * A stacked bar per step. On a canvas, because an epoch may have a hundred thousand steps. To a
+ * screen reader it is a slider along the steps, which says what the picture shows for each.
  */
 
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
@@ -27,7 +27,7 @@ const CUT_PX = 6; // below the top
 interface Props {
   steps: Step[];
   title?: string;
-  /** Where the axis ends; its own end unless several charts share a scale. */
+  /** Where the axis ends; set if several charts share a scale. */
   axisEnd?: Ps;
   onStep: (step: Step) => void;
 }
@@ -122,7 +122,8 @@ function caption(steps: Step[], axisEnd: number, columns: number): string {
   const cut = steps.filter((step) => duration(step) > axisEnd).length;
   const notes = ["Click a step to see it in the timeline."];
   if (columns < steps.length) notes.push("Each column is the longest step of its group.");
-  if (cut > 0) notes.push(`The scale ends at ${seconds(axisEnd)}; ${cut} taller, cut at the top.`);
+  if (cut > 0)
+    notes.push(`The scale ends at ${seconds(axisEnd)}: ${counted(cut, "step")} cut off.`);
   return notes.join(" ");
 }
 

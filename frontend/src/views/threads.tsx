@@ -1,4 +1,4 @@
-/** What every thread was doing when a capture last looked: equal stacks once, the culprit first. */
+/** What every thread was doing when a capture last looked: equal stacks are shown once, the culprit first. */
 
 import { culpritFirst, frameOfPlace, threadName, threadsInShort } from "../threads";
 import type { Thread } from "../types";
@@ -25,7 +25,7 @@ function ThreadItem({ thread }: { thread: Thread }) {
       <details open={blamed}>
         <summary>
           <strong>{threadName(thread)}</strong>
-          {blamed && <span class="thread-blame">holds up the training</span>}
+          {blamed && <span class="thread-blame">holds up training</span>}
           {does && <span>{does}</span>}
           {place && <code>{place}</code>}
         </summary>

@@ -40,7 +40,7 @@ export function TimeSpent({ report, chosen, onBucket, onStep }: Props) {
   );
 }
 
-/** What is estimated is called that, with its reasons; what was traced is a line, not a bar. */
+/** Estimates are marked as such, with their reasons; what was traced is a line, not a bar. */
 function Estimated({ report, estimate }: { report: Report; estimate: Estimate }) {
   return (
     <div class="estimate">
@@ -49,7 +49,7 @@ function Estimated({ report, estimate }: { report: Report; estimate: Estimate })
       </p>
       {estimate.rests_on.length > 0 && (
         <details open>
-          <summary>What this rests on</summary>
+          <summary>What this is based on</summary>
           <ul class="faint">
             {estimate.rests_on.map((sentence) => (
               <li key={sentence}>{sentence}</li>
@@ -100,7 +100,7 @@ function Range({ text }: { text: string }) {
   return text ? <span class="range faint">({text})</span> : null;
 }
 
-/** Where there is more than training: how long each part of the epoch took, and how sure that is. */
+/** If there is more than training: how long each part of the epoch took, and how sure that is. */
 function Phases({ report: { phases, estimate } }: { report: Report }) {
   if (phases.every(({ name }) => name === "training")) return null;
   const times = phaseTimes(phases);
@@ -112,7 +112,7 @@ function Phases({ report: { phases, estimate } }: { report: Report }) {
           <tr>
             <th scope="col">phase</th>
             <th scope="col">time</th>
-            <th scope="col">what it went to</th>
+            <th scope="col">where it went</th>
           </tr>
         </thead>
         <tbody>

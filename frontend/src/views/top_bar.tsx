@@ -1,4 +1,4 @@
-/** Which run, alone or against another one. */
+/** Which run is shown, alone or compared with another one. */
 
 import { counted } from "../format";
 import type { Place, View } from "../links";

@@ -1,4 +1,4 @@
-/** The answer: one sentence, and the figures it rests on. */
+/** The answer: one sentence, and the figures behind it. */
 
 import { between, percent, seconds } from "../format";
 import {
@@ -18,7 +18,7 @@ import { VerdictChanges } from "./live";
 
 interface Props {
   report: Report;
-  /** Of the verdict, since TensorBoard was started. */
+  /** Changes of the verdict since TensorBoard was started. */
   changes: readonly VerdictChange[];
 }
 
@@ -46,13 +46,13 @@ export function Verdict({ report, changes }: Props) {
   );
 }
 
-/** What passes may hide what comes back. */
+/** A one-time cost may hide a recurring one. */
 function advice({ verdict, findings }: Report): string {
   const comesBack = sortedBySeverity(findings).changes.some(
     ({ later_gain_ps }) => later_gain_ps.high > 0,
   );
   return verdict.status === "slow_once" && comesBack
-    ? "Most of it passes, but every epoch pays for some of the rest, as the changes show."
+    ? "Most of it happens only once, but every epoch pays for some of the rest, as the changes show."
     : STATUS_ADVICE[verdict.status];
 }
 
@@ -62,10 +62,10 @@ function Figures({ report }: { report: Report }) {
   const spent = figuresOf(report);
   const hasLittle = window.covered_ps <= window.duration_ps * LITTLE_COVERED;
   const hasClocks = "clocks" in report.evidence;
-  // What a run waited for that got stuck, or died, says nothing about other epochs.
+  // What a stuck or dead run waited for says nothing about other epochs.
   const isOver = verdict.status === "stuck" || verdict.status === "dead";
   const comesAgain = !(isOver && isUnfinished(report));
-  const isKnown = isEstimated || !hasLittle; // else nobody knows what comes back
+  const isKnown = isEstimated || !hasLittle; // otherwise nobody knows what recurs
   return (
     <dl class="figures-row">
       <Fact name={windowName(report)} value={seconds(window.duration_ps)} />
@@ -96,7 +96,7 @@ function Figures({ report }: { report: Report }) {
         isWeak={hasLittle}
         hint={
           isEstimated
-            ? "The rest is estimated: see what this rests on."
+            ? "The rest is estimated: see what this is based on."
             : "How much of the window there is evidence for."
         }
       />
@@ -118,7 +118,7 @@ function Fact(props: { name: string; value: string; hint?: string; isWeak?: bool
   );
 }
 
-/** Now against after the changes, on one scale. */
+/** The epoch now and after the changes, on one scale. */
 function Outlook({ report }: { report: Report }) {
   const { findings, first_epoch_ps: epoch } = report.plan!;
   const changes =
