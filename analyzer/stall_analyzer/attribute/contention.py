@@ -34,7 +34,7 @@ from stall_analyzer.decode.vocabulary import (
     op_type,
 )
 from stall_analyzer.model.causes import code, codes
-from stall_analyzer.model.columns import distinct
+from stall_analyzer.model.columns import MERGED, distinct
 from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
@@ -234,8 +234,8 @@ def _busy_stages(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
 def _count(start: Int64s, end: Int64s) -> Tiling:
     """How many of the intervals cover each instant."""
     bounds = distinct(start, end)
-    begun = np.searchsorted(np.sort(start), bounds, side="right")
-    ended = np.searchsorted(np.sort(end), bounds, side="right")
+    begun = np.searchsorted(np.sort(start, kind=MERGED), bounds, side="right")
+    ended = np.searchsorted(np.sort(end, kind=MERGED), bounds, side="right")
     return Tiling(bounds, (begun - ended)[:-1])
 
 

@@ -4,7 +4,7 @@ of a small run."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import numpy as np
 
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
 
 Number = TypeVar("Number", bound=np.generic)
+# How to sort what is mostly in order, such as some columns of times put together: it merges what it
+# finds in order, which takes a tenth of the time of numpy's own choice.
+MERGED: Final = "stable"
 
 
 def between(values: Int64s) -> Int64s:
@@ -64,7 +67,7 @@ def percentile(values: ArrayLike, percent: float) -> float:
 def distinct(*columns: NDArray[Number]) -> NDArray[Number]:
     """All values in order, each once. (np.unique also hashes, which is far slower on times.)"""
     values = np.concatenate(columns)
-    values.sort()
+    values.sort(kind=MERGED)
     fresh = np.ones(len(values), dtype=np.bool_)
     np.not_equal(values[1:], values[:-1], out=fresh[1:])
     return values[fresh]
@@ -78,7 +81,7 @@ def without(values: NDArray[Number], others: NDArray[Number]) -> NDArray[Number]
 
 def is_in(values: NDArray[Any], wanted: ArrayLike) -> Bools:
     """Which values are among the wanted."""
-    ordered = np.sort(np.asarray(wanted))
+    ordered = np.sort(np.asarray(wanted), kind=MERGED)
     if len(ordered) == 0:
         return np.zeros(len(values), np.bool_)
     nearest = ordered[np.minimum(ordered.searchsorted(values), len(ordered) - 1)]
