@@ -22,7 +22,7 @@ from stall_analyzer.model.causes import code
 from stall_analyzer.model.findings import Evidence
 from stall_analyzer.model.ledger import Ledger
 from stall_analyzer.model.units import PS_PER_S
-from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.scene import Blamed
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, Stall
 from tests import captures as write
 from tests.captures import GENERATOR, IN_THE_STEP, QUEUE

@@ -20,7 +20,7 @@ import pytest
 from stall_analyzer.captures.capture_records import NS_PER_S
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.blame import Blamed
+from stall_analyzer.signals.ending.scene import Blamed
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.stalled import stall_of
 from tb_stall_plugin.capture.attach import attach_command, py_spy

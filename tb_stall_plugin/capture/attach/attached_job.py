@@ -11,7 +11,7 @@ from stall_analyzer.model.runs import Run
 from stall_analyzer.pipeline import analyze_log
 from stall_analyzer.report.document import document, run_document
 from stall_analyzer.report.document_types import Document
-from stall_analyzer.signals.ending.blame import COMMUNICATION
+from stall_analyzer.signals.ending.scene import COMMUNICATION
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.ending.stalled import stall_of
 from tb_stall_plugin.capture.attach.local_job import job_of

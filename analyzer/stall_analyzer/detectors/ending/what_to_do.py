@@ -12,7 +12,7 @@ from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, Stall
 from stall_analyzer.signals.ending.waits import WaitKind
 
 if TYPE_CHECKING:
-    from stall_analyzer.signals.ending.blame import Blamed
+    from stall_analyzer.signals.ending.scene import Blamed
 
 ASK_THE_PROCESS = Change(
     "Check whether the process is still running and the event file is still growing. If the "

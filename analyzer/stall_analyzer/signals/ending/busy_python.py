@@ -9,8 +9,9 @@ from itertools import pairwise
 from stall_analyzer.captures.capture_records import Loop
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene, blamed
+from stall_analyzer.signals.ending.blame import blamed
 from stall_analyzer.signals.ending.python_stacks import TRACES, Stack, proof, stack_of
+from stall_analyzer.signals.ending.scene import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.standing import LEAST_LOOKS, MOSTLY, OUTSIDE_OF_FIT, spins_in
 
 # Waits that another thread of this process may end.

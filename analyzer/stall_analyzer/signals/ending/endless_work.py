@@ -25,8 +25,8 @@ from stall_analyzer.model.columns import median
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass
-from stall_analyzer.signals.ending.blame import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.python_stacks import CALLS_BACK, proof, stack_of
+from stall_analyzer.signals.ending.scene import PROOF_LINES, Blamed, Scene
 from stall_analyzer.signals.ending.waits import WaitKind
 
 # Stages that may give less than they get, by TensorFlow's names; and stages that keep creating

@@ -13,7 +13,7 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_NS
 
 if TYPE_CHECKING:
-    from stall_analyzer.signals.ending.blame import Blamed
+    from stall_analyzer.signals.ending.scene import Blamed
 
 STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
 

@@ -8,27 +8,28 @@ Nothing is said about the rest.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_format import MarkName, StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
-from stall_analyzer.captures.stack_frames import OURS, frame_of
+from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
+from stall_analyzer.captures.capture_records import Look
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.kinds import Bucket
-from stall_analyzer.signals.ending.blame import (
-    COMMUNICATION,
-    Blamed,
-    Scene,
-    blamed,
-    silent_workers,
-)
+from stall_analyzer.signals.ending.blame import blamed
 from stall_analyzer.signals.ending.busy_python import endless_loop, fixed_loop, often_traced
 from stall_analyzer.signals.ending.endless_work import FIT, endless_work, slow_work
+from stall_analyzer.signals.ending.last_pause import (
+    is_held,
+    is_of_an_error,
+    is_over_the_limit,
+    last_looks,
+    next_sign_ns,
+    of_one_pause,
+    was_held_there,
+)
 from stall_analyzer.signals.ending.python_stacks import FITS, GENERATES, module_of, stack_of
+from stall_analyzer.signals.ending.scene import COMMUNICATION, Blamed, Scene
 from stall_analyzer.signals.ending.stall import ENDLESS, SLOW, STUCK, UNSURE, Stall
 from stall_analyzer.signals.ending.standing import (
     IDLE_CORES,
@@ -46,19 +47,8 @@ from stall_analyzer.signals.ending.standing import (
     still_at_the_end,
 )
 from stall_analyzer.signals.ending.waits import FROM_OUTSIDE
+from stall_analyzer.signals.ending.waits_for_peers import silent_workers
 
-# A capture begins to look after this long without a step; a shorter pause is not worth mentioning.
-PAUSE_S = 5.0
-# Where no limit was exceeded: nobody waits this long for a step.
-LONG_S = 60.0
-# Two looks at the same stall have the same last sign of life, except for rounding.
-SAME_SIGN_NS = NS_PER_S
-# Ending a job ends all its processes, one after another: one that moves for a moment because
-# another is gone has not continued on its own.
-ENDING_NS = NS_PER_S
-SIGNALS = (StopReason.SIGTERM, StopReason.SIGINT)
-CTRL_C = "KeyboardInterrupt"
-INTERRUPTS = frozenset({CTRL_C, "SystemExit"})  # somebody has waited long enough
 # Buckets of a step that takes long: it may also be one that is being traced.
 OPEN: tuple[Bucket, ...] = ("compute", "input", "unknown")
 # Waits that a process started by this one may end.
@@ -82,11 +72,11 @@ def stall_of(
 ) -> Stall | None:
     """How the capture ends, if it ends without progress."""
     others = [other for other in captures if other is not capture]
-    looks = _last_looks(capture)
+    looks = last_looks(capture)
     if not looks:
         return _pause_before_the_end(Scene(capture, (), others, has_pipeline))
     scene = Scene(capture, looks, others, has_pipeline)
-    outside = scene.last.phase in OUTSIDE_OF_FIT and not _is_held(scene.last)
+    outside = scene.last.phase in OUTSIDE_OF_FIT and not is_held(scene.last)
     outside = outside and not _is_in_fit(scene.last)
     judged = _endless(scene) or (_traces(scene) if outside else None)
     if judged is None:
@@ -96,7 +86,7 @@ def stall_of(
         judged = _judged(scene)
         if outside and judged[0] in (SLOW, UNSURE) and not is_worth_a_word(scene):
             scene, judged = all_of_it, _judged(all_of_it)
-            if not (is_one_preparation(scene) and _is_over_the_limit(scene) and judged[0] == SLOW):
+            if not (is_one_preparation(scene) and is_over_the_limit(scene) and judged[0] == SLOW):
                 return None
         if not outside and judged[0] == SLOW and (judged[2] is None or judged[2].bucket in OPEN):
             judged = _traces(scene) or judged
@@ -119,7 +109,7 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
         reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
     until_ns = max(scene.looks[-1].ns, since_ns)
     step = scene.last.step
-    if _is_held(scene.last):  # it does not know about steps that finished shortly before
+    if is_held(scene.last):  # it does not know about steps that finished shortly before
         step = max(look.step for look in scene.capture.looks)
     return Stall(
         state,
@@ -130,103 +120,8 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
         reason,
         scene.last.threads,
         attached=scene.is_attached,
-        is_long=_is_over_the_limit(scene),
+        is_long=is_over_the_limit(scene),
     )
-
-
-def _last_looks(capture: Capture) -> tuple[Look, ...]:
-    """Looks since the last sign of life, if that is how the capture ends."""
-    looks = [look for look in capture.looks if not _is_of_an_error(look)]
-    looks = [look for look in looks if not _is_being_interrupted(look)] or looks
-    ending_ns = _ending_ns(capture)
-    looks = [look for look in looks if look.sign_ns < ending_ns] or looks
-    interrupted_ns = _interrupted_ns(capture)
-    if interrupted_ns is not None:  # later ones show how the process exits
-        looks = [look for look in looks if look.ns <= interrupted_ns] or looks
-    same = _of_one_pause(looks, looks[-1]) if looks else ()
-    if not same or _went_on(capture, same[-1], interrupted_ns is not None):
-        return ()
-    is_pause = same[-1].idle_s >= PAUSE_S or any(map(_is_over_its_limit, same))
-    return same if is_pause else ()  # a signal causes a look too, even at a healthy run
-
-
-def _interrupted_ns(capture: Capture) -> int | None:
-    """When somebody pressed Ctrl-C, if nothing but the fit began or ended after it."""
-    last_ns = max(_signs_of_life(capture, interrupted=True), default=0)
-    interrupts = (
-        dump.ns
-        for dump in capture.dumps
-        if dump.ns > last_ns and (dump.reason == StopReason.SIGINT or dump.error.type == CTRL_C)
-    )
-    return min(interrupts, default=None)
-
-
-def _signs_of_life(capture: Capture, interrupted: bool) -> list[int]:
-    steps, ending_ns = capture.series.get(STEP_SECONDS), _ending_ns(capture)
-    marks = [m.ns for m in capture.marks if not (interrupted and m.what == MarkName.FIT_END)]
-    ended = steps.wall_ns[steps.wall_ns < ending_ns][-1:].tolist() if steps else []
-    return [*(ns for ns in marks if ns < ending_ns), *ended]
-
-
-def _ending_ns(capture: Capture) -> float:
-    """After this, nothing shows that training continued on its own: a signal interrupts waits."""
-    signal_ns = min((dump.signal_ns for dump in capture.dumps if dump.signal_ns), default=math.inf)
-    end = capture.end
-    if end is None or end.reason not in SIGNALS:
-        return signal_ns
-    return min(signal_ns, end.ns - ENDING_NS)
-
-
-def _of_one_pause(looks: Sequence[Look], last: Look) -> tuple[Look, ...]:
-    return tuple(look for look in looks if look.ns <= last.ns and _is_of_pause(look, last))
-
-
-def _is_of_pause(look: Look, last: Look) -> bool:
-    # What is known about steps is older than a dump that was written while no Python ran.
-    if _is_held(look) and look.ns >= last.sign_ns:
-        return True
-    return abs(look.sign_ns - last.sign_ns) <= SAME_SIGN_NS
-
-
-def _went_on(capture: Capture, last: Look, interrupted: bool) -> bool:
-    """Whether something finished after that, even if only the program."""
-    if max(_signs_of_life(capture, interrupted), default=0) > last.ns:
-        return True
-    # One step may finish as the run is ended; and a held process knows of fewer steps than it ran.
-    if not _is_held(last) and any(look.step > last.step + 1 for look in capture.looks):
-        return True
-    errors = {d.error.type for d in capture.dumps if _is_of_an_error(d) and d.ns > last.ns}
-    # A process that is seen after its end hangs in other exit handlers.
-    end = capture.end if capture.end is not None and capture.end.ns > last.ns else None
-    by_itself = end is not None and end.reason == StopReason.EXIT
-    return (by_itself and not interrupted) or bool(errors - INTERRUPTS)
-
-
-def _is_of_an_error(look: Look) -> bool:
-    return isinstance(look, DumpRecord) and look.reason == StopReason.EXCEPTION
-
-
-def _is_being_interrupted(look: Look) -> bool:
-    """Whether its main thread is only telling the capture about an error or a signal."""
-    if look.main is None:
-        return False
-    innermost = frame_of(look.main.frames[0]) if look.main.frames else None
-    return innermost is None or innermost.is_of(OURS)
-
-
-def _is_over_its_limit(look: Look) -> bool:
-    return isinstance(look, DumpRecord) and look.reason == StopReason.NO_STEP
-
-
-def _is_held(look: Look) -> bool:
-    return isinstance(look, DumpRecord) and look.interpreter_held
-
-
-def _was_held_there(scene: Scene) -> bool:
-    """Whether Python ran again only for a moment, for a signal, and was where it had been."""
-    main = scene.last.main
-    held = (look.main for look in scene.looks if _is_held(look))
-    return main is not None and any(h is not None and h.frames[:2] == main.frames[:2] for h in held)
 
 
 # ---------------------------------------------------------------- a pause that ended
@@ -240,13 +135,13 @@ def _pause_before_the_end(scene: Scene) -> Stall | None:
     if not dumps or (end is not None and end.reason == StopReason.EXIT):
         return None
     dump = dumps[-1]
-    went_on_ns = _next_sign_ns(scene.capture, dump)
+    went_on_ns = next_sign_ns(scene.capture, dump)
     ended_ns = end.ns if end is not None else scene.capture.last_ns
     if went_on_ns is None or ended_ns - went_on_ns > went_on_ns - dump.sign_ns:
         return None
-    looks = [look for look in scene.capture.looks if not _is_of_an_error(look)]
+    looks = [look for look in scene.capture.looks if not is_of_an_error(look)]
     last = max((x for x in looks if x.ns < went_on_ns), key=lambda x: x.ns)
-    scene = replace(scene, looks=_of_one_pause(looks, last))
+    scene = replace(scene, looks=of_one_pause(looks, last))
     reason = blamed(scene)
     does = "sleeps" if reason is not None and reason.sleeps else "was the reason"
     why = (
@@ -256,20 +151,12 @@ def _pause_before_the_end(scene: Scene) -> Stall | None:
     return replace(stall, until_ns=went_on_ns, went_on=True)
 
 
-def _next_sign_ns(capture: Capture, look: Look) -> int | None:
-    """When the next step ended."""
-    steps = capture.series.get(STEP_SECONDS)
-    later = steps.wall_ns[steps.wall_ns > look.ns] if steps else ()
-    return int(min(later)) if len(later) else None
-
-
 # ---------------------------------------------------------------- slow or stuck
 
 
 def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
     """Work that cannot end, wherever in it the looks found the process."""
-    is_held = _is_held(scene.last) or _was_held_there(scene)
-    if is_held or not _is_over_the_limit(scene):
+    if is_held(scene.last) or was_held_there(scene) or not is_over_the_limit(scene):
         return None
     if (found := endless_work(scene)) is not None:
         return ENDLESS, "it was working the whole time and cannot end", found
@@ -284,15 +171,15 @@ def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
 
 def _traces(scene: Scene) -> tuple[str, str, Blamed | None] | None:
     """A custom loop may run steps that nobody counts, but not while graphs are being built."""
-    found = often_traced(scene) if _is_over_the_limit(scene) else None
+    found = often_traced(scene) if is_over_the_limit(scene) else None
     return (SLOW, *found) if found is not None else None
 
 
 def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     reason = blamed(scene)
-    if _is_held(scene.last) or _was_held_there(scene):
+    if is_held(scene.last) or was_held_there(scene):
         return _state_if_held(scene, reason)
-    if reason is not None and _is_over_the_limit(scene):
+    if reason is not None and is_over_the_limit(scene):
         if (spins := endless_loop(scene, reason)) is not None:
             return (ENDLESS, *spins)
         if (polled := _polled(scene, reason)) is not None:
@@ -301,7 +188,7 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
         return SLOW, RESTS, reason
     if reason is not None and reason.kind == "pool" and are_replaced(scene):
         does = "for worker processes that keep ending before they have done anything"
-        if _is_over_the_limit(scene) and stands_still(scene):
+        if is_over_the_limit(scene) and stands_still(scene):
             waits_in = f"{reason.waits_in.partition(' for ')[0]} {does}"
             return STUCK, REPLACED, replace(reason, waits_in=waits_in, kind="replaced")
     state, why = _state(scene, reason)
@@ -343,7 +230,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     moves = _what_moves(scene, reason, cores)
     if moves:
         return SLOW, moves
-    if not _is_over_the_limit(scene):
+    if not is_over_the_limit(scene):
         return UNSURE, f"{scene.last.idle_s:.0f} s is not long enough to tell"
     main = scene.last.main
     if scene.is_attached and main is not None and is_served(scene, main):
@@ -427,15 +314,6 @@ def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blame
         return ENDLESS, why, replace(reason, waits_in=does)
     why = "native code held the interpreter, and may have computed or waited"
     return UNSURE, why, reason
-
-
-def _is_over_the_limit(scene: Scene) -> bool:
-    sign_ns = scene.last.sign_ns
-    dumped = any(
-        _is_over_its_limit(dump) and abs(dump.sign_ns - sign_ns) <= SAME_SIGN_NS
-        for dump in scene.capture.dumps
-    )
-    return dumped or _is_held(scene.last) or scene.last.idle_s >= LONG_S
 
 
 def _busy_worker(scene: Scene) -> str:

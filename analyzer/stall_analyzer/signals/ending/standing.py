@@ -11,8 +11,9 @@ from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhas
 from stall_analyzer.captures.capture_records import NS_PER_S, ChildProcess, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.units import Float64s
-from stall_analyzer.signals.ending.blame import Scene, is_called_by_tensorflow, sleep_calls
+from stall_analyzer.signals.ending.blame import is_called_by_tensorflow
 from stall_analyzer.signals.ending.python_stacks import IMPORTS, TRACES, stack_of
+from stall_analyzer.signals.ending.scene import Scene, sleep_calls
 
 # Below this share of a core, only threads that look around now and then are at work.
 IDLE_CORES = 0.02
