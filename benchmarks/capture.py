@@ -245,7 +245,7 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=7, help="first epochs with and without")
+    parser.add_argument("--rounds", type=int, default=7, help="first epochs each way")
     parser.add_argument("--turns", type=int, default=40, help="turns in the steady state")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -164,7 +164,7 @@ def compare(folder: Path, way: str) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=5, help="first epochs for each way")
+    parser.add_argument("--rounds", type=int, default=5, help="first epochs of each kind")
     parser.add_argument("--folder", type=Path)
     parser.add_argument("--only-score", action="store_true")
     parser.add_argument("--under", nargs="+", default=[], help="command that starts a round")

@@ -80,7 +80,7 @@ def check(signals: Signals) -> Finding | None:
 '''
 
 TEST = '''\
-"""{name}: it is found in its own case, and not next to it."""
+"""{name} is found in its own case, and not in a near miss."""
 
 from __future__ import annotations
 

@@ -33,10 +33,11 @@ examples:
   stall-analyze check -- python -m my_package.train
 
 exit codes:
-  0  nothing found    4  something found    3  nothing could be checked
-  2  usage error      if the script fails, its own exit code
+  0  no problem found    3  nothing could be checked
+  4  a problem found     2  usage error
+  If the script fails, its own exit code.
 
-where it cannot:
+where it does not work:
   - A custom loop, with or without `watch`, has no fit to stop at and no step
     to try: nothing is checked.
   - Models with a custom train_step or more than 100 million parameters are

@@ -46,7 +46,7 @@ where it works:
   - Each process that trains writes its own files: in a cluster, start every
     worker this way.
 
-where it cannot:
+where it does not work:
   - A custom loop without fit has no mark where a step ends: memory, hangs and
     how the program ended are recorded; steps and profiles are not. Add `watch`:
 

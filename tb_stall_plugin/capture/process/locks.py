@@ -1,10 +1,10 @@
-"""Which locks of Python threads hold, and which one each waits for, as far as that is certain.
+"""Which of Python's locks each thread holds, and which one it waits for, as far as that is certain.
 
-A lock does not know who holds it, but an RLock does, and the code of a thread tells more: whoever
-is inside of `with lock:`, or of a `try` between `lock.acquire()` and `lock.release()`, holds it.
-What a thread waits for is the lock that its instruction is about. Nothing is said of a lock that
-was merely acquired, which anybody may have released; nor before Python 3.11, whose instructions do
-not say where in a line they are. Used only on a process in which nothing finishes.
+A Lock does not know who holds it, but an RLock does, and a thread's code tells more: whoever is
+inside `with lock:`, or inside a `try` between `lock.acquire()` and `lock.release()`, holds it. A
+thread waits for the lock that its current instruction is about. Nothing is said about a lock that
+was merely acquired, since anybody may have released it; nor before Python 3.11, whose instructions
+do not say where in a line they are. Used only on a process in which nothing finishes.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tb_stall_plugin.capture.process.used_as_data import tree_of
 LOCK, RLOCK = type(threading.Lock()), type(threading.RLock())
 OWNER = re.compile(r"owner=(\d+)")
 ACQUIRE, ENTER, RELEASE = "acquire", "__enter__", "release"
-# What runs in a frame of its own is not inside of what its code is written in.
+# What runs in its own frame is not inside the code that surrounds it in the source.
 SCOPES = (
     ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef,
     ast.GeneratorExp, ast.ListComp, ast.SetComp, ast.DictComp,
@@ -36,7 +36,7 @@ Code = ast.stmt | ast.expr
 
 
 class Locks(NamedTuple):
-    """Of one thread."""
+    """The locks of one thread."""
 
     waits_for: NamedLock | None = None
     holds: tuple[NamedLock, ...] = ()
@@ -44,7 +44,7 @@ class Locks(NamedTuple):
 
 class _Seen(NamedTuple):
     lock: Any
-    name: str  # "self.lock", as the code has it
+    name: str  # "self.lock", as in the code
 
     @property
     def named(self) -> NamedLock:
@@ -65,9 +65,9 @@ class _Place(NamedTuple):
 
 
 class _Code(NamedTuple):
-    """What a frame's instruction is about."""
+    """The locks that a frame's code has entered, and the one that it is entering."""
 
-    entered: tuple[ast.expr, ...] = ()  # by statements that it is inside of
+    entered: tuple[ast.expr, ...] = ()  # by the statements around the current instruction
     entering: ast.expr | None = None  # or acquiring
 
 
@@ -100,7 +100,7 @@ def _entered(stack: Sequence[FrameType]) -> Iterator[_Seen]:
 
 
 def _waited_for(stack: Sequence[FrameType]) -> _Seen | None:
-    """By the innermost frame, but for those of a Condition."""
+    """What the innermost frame waits for, apart from frames of a Condition."""
     inner = next((n for n, f in enumerate(stack) if not _acquires(f)), len(stack))
     frame = stack[inner] if inner < len(stack) else None
     if frame is None or not _is_users(frame):
@@ -131,7 +131,7 @@ def _resolved(frame: FrameType, expression: ast.expr) -> _Seen | None:
         value = inspect.getattr_static(value, attribute, None)
     if isinstance(value, threading.Condition):
         value = vars(value).get("_lock")
-        value = value if isinstance(value, RLOCK) else None  # it may wait, without the lock
+        value = value if isinstance(value, RLOCK) else None  # it may wait without the lock
     return _Seen(value, ast.unparse(expression)) if isinstance(value, (LOCK, RLOCK)) else None
 
 
@@ -176,8 +176,8 @@ def _place_of(node: Code) -> _Place:
 
 
 def _path(tree: ast.AST, place: _Place) -> list[tuple[Code | None, Code]]:
-    """The statements and expressions around a place, from its function on, each with the one that
-    is before it."""
+    """The statements and expressions around a place, from its function inward, each with the one
+    before it."""
     path: list[tuple[Code | None, Code]] = []
     node: ast.AST = tree
     while (found := _part_around(node, place)) is not None:
@@ -207,7 +207,7 @@ def _parts(node: ast.AST) -> Iterator[Code]:
 
 
 def _item_at(frame: FrameType, locks: Sequence[ast.expr], inner: ast.AST | None) -> int:
-    """Which of them a `with` is about to enter: by the last one that was loaded."""
+    """Which of the locks a `with` is about to enter: the last one that was loaded tells."""
     if inner in locks:
         return locks.index(inner)
     places = [_place(*each) for each in frame.f_code.co_positions()]
@@ -217,7 +217,7 @@ def _item_at(frame: FrameType, locks: Sequence[ast.expr], inner: ast.AST | None)
 
 
 def _acquired(before: ast.AST | None, node: ast.Try) -> list[ast.expr]:
-    """`lock.acquire()` comes before the `try`, and `lock.release()` finally after it."""
+    """`lock.acquire()` comes before the `try`, and `lock.release()` in its `finally`."""
     call = getattr(before, "value", None)
     lock = _lock_of_call(call, ACQUIRE)
     if lock is None or call is None or call.args or call.keywords:  # a timeout may have passed

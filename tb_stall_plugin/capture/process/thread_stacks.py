@@ -41,8 +41,7 @@ def _seen_threads(stacks: Mapping[int, list[FrameType]]) -> list[ThreadStack]:
     numbers, locks = numbers_of(stacks), locks_by_thread(stacks)
     found = []
     for ident, stack in stacks.items():
-        # A thread that TensorFlow started, for example for a py_function, is not among the known
-        # ones.
+        # Python does not know a thread that TensorFlow started, for example for a py_function.
         thread = known.get(ident)
         if thread is not None and thread.name.startswith(OWN_THREADS):
             continue

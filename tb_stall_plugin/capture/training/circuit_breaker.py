@@ -30,7 +30,7 @@ class CircuitBreaker:
             return action(*arguments, **named)
         except Exception as error:
             self.switch_off(part, f"{type(error).__name__}: {error}")
-            logger.debug("Where it failed:", exc_info=True)
+            logger.debug("A part of the capture failed.", exc_info=True)
             return None
 
     def switch_off(self, part: str, why: str) -> None:

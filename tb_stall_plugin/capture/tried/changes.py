@@ -74,7 +74,7 @@ _REFUSED = {
     "ST1": "the step belongs to your program: what it traces cannot be changed from outside",
     "ST2": "your model and data determine how much memory is used",
     "ST3": "the change would affect what is learned, not only how fast",
-    "ST4": "the change is not in the program",
+    "ST4": "the change that it advises is not in the program",
     "ST5": "it is about a cluster or about how a run ended, which a few steps cannot show",
 }
 
