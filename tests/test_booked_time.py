@@ -10,8 +10,9 @@ from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.attribute.booked_time import agreement, with_books
 from stall_analyzer.captures.books_reader import read_books
 from stall_analyzer.captures.capture_format import Account, BookPhase, StopReason
-from stall_analyzer.captures.capture_records import BooksRecord, CapturedError, DumpRecord
+from stall_analyzer.captures.capture_records import BooksRecord
 from stall_analyzer.captures.failed_wait import with_failed_waits
+from stall_analyzer.captures.look_records import CapturedError, DumpRecord
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, code
 from stall_analyzer.model.event_log import Capture, EventLog, Series

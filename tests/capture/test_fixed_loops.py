@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from stall_analyzer.captures.capture_records import FixedLoop
+from stall_analyzer.captures.look_records import FixedLoop
 from tb_stall_plugin.capture.process.fixed_loops import fixed_loop
 from tb_stall_plugin.capture.process.loop_conditions import conditions_of
 from tests.patience import happens

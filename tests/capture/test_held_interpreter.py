@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
-from stall_analyzer.captures.capture_records import Environment, Look, ThreadStack
+from stall_analyzer.captures.capture_records import Environment
 from stall_analyzer.captures.held_stacks import parse, read_dump, stacks_file_of
+from stall_analyzer.captures.look_records import Look, ThreadStack
 from stall_analyzer.events.event_files import read_events
 from stall_analyzer.model.runs import EventFile, Run
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 import pytest
 
-from stall_analyzer.captures.capture_records import NamedLock
+from stall_analyzer.captures.look_records import NamedLock
 from tb_stall_plugin.capture.process.current_frames import with_current_stacks
 from tb_stall_plugin.capture.process.locks import Locks, locks_by_thread
 from tests.capture.capture_logs import until

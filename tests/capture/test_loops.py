@@ -8,7 +8,7 @@ from contextlib import suppress
 
 import pytest
 
-from stall_analyzer.captures.capture_records import Loop
+from stall_analyzer.captures.look_records import Loop
 from tb_stall_plugin.capture.process.loops import loop_at, loop_of, takes_all_in, yields_for_ever
 from tests.capture.capture_logs import until
 from tests.capture.test_kernel_view import needs_linux, waiting

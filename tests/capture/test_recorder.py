@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 
 from stall_analyzer.captures.capture_format import Tag
-from stall_analyzer.captures.capture_records import DumpRecord, MarkRecord
+from stall_analyzer.captures.capture_records import MarkRecord
+from stall_analyzer.captures.look_records import DumpRecord
 from tb_stall_plugin.capture.process import recorder as module
 from tb_stall_plugin.capture.process.growing_event_file import (
     GrowingEventFile,

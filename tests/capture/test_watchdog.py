@@ -9,7 +9,8 @@ from collections.abc import Mapping
 import pytest
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag
-from stall_analyzer.captures.capture_records import CaptureRecord, DumpRecord, Look
+from stall_analyzer.captures.capture_records import CaptureRecord
+from stall_analyzer.captures.look_records import DumpRecord, Look
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter
 from tb_stall_plugin.capture.process.host_sampler import HostSampler

@@ -7,13 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from stall_analyzer.captures.capture_records import WorkRecord
+from stall_analyzer.captures.look_records import WorkRecord
 from tb_stall_plugin.capture.training import work_under_way
-from tb_stall_plugin.capture.training.work_under_way import (
-    held_by_libraries,
-    look_at_work,
-    work_at,
-)
+from tb_stall_plugin.capture.training.work_under_way import held_by_libraries, look_at_work, work_at
 from tests.patience import PATIENCE_S, happens
 
 

@@ -10,15 +10,8 @@ import numpy as np
 import pytest
 
 from stall_analyzer.align.align import align
-from stall_analyzer.captures.capture_records import (
-    CapturedError,
-    DumpRecord,
-    EndRecord,
-    Environment,
-    Look,
-    MarkRecord,
-    Task,
-)
+from stall_analyzer.captures.capture_records import EndRecord, Environment, MarkRecord, Task
+from stall_analyzer.captures.look_records import CapturedError, DumpRecord, Look
 from stall_analyzer.detectors.cluster import (
     cluster_misconfigured,
     ended_first,

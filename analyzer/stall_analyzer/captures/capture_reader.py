@@ -19,10 +19,8 @@ from stall_analyzer.captures.capture_records import (
     TRAINING_TASKS,
     BooksRecord,
     CaptureRecord,
-    DumpRecord,
     EndRecord,
     Environment,
-    Look,
     MarkRecord,
     ModelRecord,
     NoteRecord,
@@ -30,9 +28,9 @@ from stall_analyzer.captures.capture_records import (
     StacksRecord,
     WeightsRecord,
     WindowRecord,
-    WorkRecord,
 )
 from stall_analyzer.captures.failed_wait import with_failed_waits
+from stall_analyzer.captures.look_records import DumpRecord, Look, WorkRecord
 from stall_analyzer.captures.record_json import read_record
 from stall_analyzer.captures.stacks_reader import read_stacks
 from stall_analyzer.model.event_log import Capture, Series

@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from stall_analyzer.captures.capture_format import Account, StopReason
-from stall_analyzer.captures.capture_records import DumpRecord
+from stall_analyzer.captures.look_records import DumpRecord
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.tensorflow_error import read_error

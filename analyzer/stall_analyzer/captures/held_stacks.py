@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES, StopReason
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import DumpRecord, Look, ThreadStack
 from stall_analyzer.captures.record_json import from_json
 from stall_analyzer.files import files
 from stall_analyzer.model.patterns import pattern

@@ -14,8 +14,25 @@ from dataclasses import fields, is_dataclass
 from types import NoneType
 from typing import Any, Literal, TypeVar, get_args, get_origin, get_type_hints
 
-from stall_analyzer.captures.capture_records import RECORDS, CaptureRecord
+from stall_analyzer.captures.capture_records import (
+    BooksRecord,
+    CaptureRecord,
+    EndRecord,
+    Environment,
+    MarkRecord,
+    ModelRecord,
+    NoteRecord,
+    PreflightRecord,
+    StacksRecord,
+    WeightsRecord,
+    WindowRecord,
+)
+from stall_analyzer.captures.look_records import DumpRecord, Look, WorkRecord
 
+RECORDS: tuple[type[CaptureRecord], ...] = (
+    Environment, ModelRecord, WeightsRecord, MarkRecord, BooksRecord, StacksRecord, WindowRecord,
+    Look, DumpRecord, WorkRecord, PreflightRecord, NoteRecord, EndRecord,
+)  # fmt: skip
 KINDS = {record.kind: record for record in RECORDS}
 LATEST_NS = 1 << 63  # what fits into int64 (the year 2262)
 T = TypeVar("T")

@@ -16,15 +16,9 @@ from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.attribute.wasted_steps import CAPTURED_LOSS
 from stall_analyzer.captures.capture_format import Account, MarkName, Tag
 from stall_analyzer.captures.capture_reader import capture_of
-from stall_analyzer.captures.capture_records import (
-    BookItem,
-    BooksRecord,
-    CaptureRecord,
-    DumpRecord,
-    Look,
-    MarkRecord,
-)
+from stall_analyzer.captures.capture_records import BookItem, BooksRecord, CaptureRecord, MarkRecord
 from stall_analyzer.captures.held_stacks import read_dump
+from stall_analyzer.captures.look_records import DumpRecord, Look
 from stall_analyzer.live.followed_file import FollowedFile, Scalar
 from stall_analyzer.model.event_log import Capture, Series
 from stall_analyzer.model.records import dataclass

@@ -9,18 +9,16 @@ from typing import NamedTuple
 
 from stall_analyzer.captures.capture_format import MarkName, StopReason, WindowEvent
 from stall_analyzer.captures.capture_records import (
-    DumpRecord,
     EndRecord,
     Environment,
-    Look,
     MarkRecord,
     ModelRecord,
     NoteRecord,
     PreflightRecord,
     WeightsRecord,
     WindowRecord,
-    WorkRecord,
 )
+from stall_analyzer.captures.look_records import DumpRecord, Look, WorkRecord
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass

@@ -12,9 +12,8 @@ import numpy as np
 
 from stall_analyzer.captures.capture_format import StopReason, Tag, TrainingPhase
 from stall_analyzer.captures.capture_reader import capture_of
-from stall_analyzer.captures.capture_records import (
-    NS_PER_S,
-    CaptureRecord,
+from stall_analyzer.captures.capture_records import NS_PER_S, CaptureRecord
+from stall_analyzer.captures.look_records import (
     ChildProcess,
     DumpRecord,
     Look,

@@ -9,7 +9,7 @@ from functools import lru_cache
 from pathlib import Path
 from types import CodeType
 
-from stall_analyzer.captures.capture_records import Loop
+from stall_analyzer.captures.look_records import Loop
 from tb_stall_plugin.capture.attach.py_spy import PythonFrame
 from tb_stall_plugin.capture.process.loops import loop_at, names_in
 

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from stall_analyzer.captures.capture_records import ChildProcess
+from stall_analyzer.captures.look_records import ChildProcess
 from tb_stall_plugin.capture.process import kernel_view
 
 MOST_CHILDREN = 32

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any, NamedTuple
 
-from stall_analyzer.captures.capture_records import FixedLoop
+from stall_analyzer.captures.look_records import FixedLoop
 from stall_analyzer.captures.stack_frames import Frame
 from tb_stall_plugin.capture.process.current_frames import variables_of, with_current_stacks
 from tb_stall_plugin.capture.process.loop_conditions import conditions_of

@@ -19,8 +19,8 @@ from types import TracebackType
 from typing import TYPE_CHECKING
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import CapturedError
 from stall_analyzer.captures.held_stacks import stacks_file_of
+from stall_analyzer.captures.look_records import CapturedError
 from tb_stall_plugin.capture.imports import LOGDIR
 from tb_stall_plugin.capture.process import last_word, thread_stacks
 from tb_stall_plugin.capture.process.about import environment

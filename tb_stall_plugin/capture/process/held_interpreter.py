@@ -19,8 +19,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from stall_analyzer.captures.capture_format import STACKS_HEADER_BYTES
-from stall_analyzer.captures.capture_records import DumpRecord, Look
 from stall_analyzer.captures.held_stacks import MOST_BYTES, StacksTimer, parse
+from stall_analyzer.captures.look_records import DumpRecord, Look
 from tb_stall_plugin.capture.process.thread_stacks import OWN_THREADS
 
 WAIT_FOR_DISK_S = 1.0

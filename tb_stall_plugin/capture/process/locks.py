@@ -19,7 +19,7 @@ from itertools import pairwise
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
-from stall_analyzer.captures.capture_records import NamedLock
+from stall_analyzer.captures.look_records import NamedLock
 from stall_analyzer.captures.stack_frames import Frame
 from tb_stall_plugin.capture.process.current_frames import variables_of
 from tb_stall_plugin.capture.process.used_as_data import tree_of

@@ -10,7 +10,7 @@ from functools import lru_cache
 from itertools import pairwise, takewhile
 from types import CodeType, FrameType
 
-from stall_analyzer.captures.capture_records import Loop
+from stall_analyzer.captures.look_records import Loop
 
 REMEMBERED = 256  # functions
 

@@ -10,7 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import CodeType, FrameType, TracebackType
 
-from stall_analyzer.captures.capture_records import NS_PER_S, Loop, NativeThreads, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import Loop, NativeThreads, ThreadStack
 from stall_analyzer.captures.stack_frames import RESTS, Frame, frame_of
 from tb_stall_plugin.capture.process.current_frames import with_current_stacks
 from tb_stall_plugin.capture.process.generated_code import GENERATED, users_line

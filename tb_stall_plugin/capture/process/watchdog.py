@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import WorkRecord
+from stall_analyzer.captures.look_records import WorkRecord
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.fixed_loops import fixed_loop
 from tb_stall_plugin.capture.process.held_interpreter import HeldInterpreter

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import Tag
-from stall_analyzer.captures.capture_records import CapturedError, DumpRecord, Look
+from stall_analyzer.captures.look_records import CapturedError, DumpRecord, Look
 from stall_analyzer.captures.stack_frames import frame_of
 from tb_stall_plugin.capture.process import thread_stacks
 from tb_stall_plugin.capture.process.child_processes import child_processes

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import FrameType
 from typing import Any
 
-from stall_analyzer.captures.capture_records import ENDLESS_SIZE
+from stall_analyzer.captures.look_records import ENDLESS_SIZE
 from tb_stall_plugin.capture.process.current_frames import stack_of, with_current_stacks
 from tb_stall_plugin.capture.training.endless_generators import endless_generator
 

@@ -18,7 +18,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from stall_analyzer.captures.capture_records import (
+from stall_analyzer.captures.look_records import (
     GraphLoop,
     GraphWait,
     InputStage,

@@ -8,7 +8,7 @@ its next batch. Where nothing shows which, nothing is reported.
 from __future__ import annotations
 
 from stall_analyzer.captures.capture_format import TrainingPhase
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.signals.ending.python_stacks import (
     ASKS_SERVICE,
     CALLS_PYTHON,

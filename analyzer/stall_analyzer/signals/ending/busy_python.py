@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
-from stall_analyzer.captures.capture_records import Loop
+from stall_analyzer.captures.look_records import Loop
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.blame import blamed

@@ -12,9 +12,9 @@ from dataclasses import replace
 from itertools import pairwise
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
-from stall_analyzer.captures.capture_records import (
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import (
     ENDLESS_SIZE,
-    NS_PER_S,
     GraphLoop,
     InputStage,
     StageCount,

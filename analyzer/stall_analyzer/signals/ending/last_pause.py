@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 from stall_analyzer.align.logged_epoch import STEP_SECONDS
 from stall_analyzer.captures.capture_format import MarkName, StopReason
-from stall_analyzer.captures.capture_records import NS_PER_S, DumpRecord, Look
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import DumpRecord, Look
 from stall_analyzer.captures.stack_frames import OURS, frame_of
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.signals.ending.scene import Scene

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.signals.ending.python_stacks import stack_of
 from stall_analyzer.signals.ending.waits import Wait, WaitKind, wait_of
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from stall_analyzer.captures.capture_format import HostMetric, StopReason, Tag
-from stall_analyzer.captures.capture_records import DumpRecord
+from stall_analyzer.captures.look_records import DumpRecord
 from stall_analyzer.captures.machine import is_gone
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.error_text import essential_line

@@ -8,7 +8,7 @@ from dataclasses import replace
 from itertools import islice
 from pathlib import PurePosixPath
 
-from stall_analyzer.captures.capture_records import Loop, ThreadStack
+from stall_analyzer.captures.look_records import Loop, ThreadStack
 from stall_analyzer.captures.stack_frames import OURS, RESTS, Frame, frame_of
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.model.records import dataclass

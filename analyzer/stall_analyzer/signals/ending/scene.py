@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from dataclasses import field
 
 from stall_analyzer.captures.capture_format import StopReason
-from stall_analyzer.captures.capture_records import (
-    NS_PER_S,
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import (
     DumpRecord,
     FixedLoop,
     Look,

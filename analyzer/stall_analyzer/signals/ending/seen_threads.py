@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.captures.stack_frames import OURS
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.findings import SeenThread

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.captures.stack_frames import Frame, frame_of
 from stall_analyzer.model.format import moment, seconds
 from stall_analyzer.model.kinds import Bucket

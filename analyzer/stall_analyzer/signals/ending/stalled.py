@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import StopReason, TrainingPhase
-from stall_analyzer.captures.capture_records import Look
+from stall_analyzer.captures.look_records import Look
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import percent
 from stall_analyzer.model.kinds import Bucket

@@ -8,7 +8,8 @@ from itertools import pairwise
 import numpy as np
 
 from stall_analyzer.captures.capture_format import HostMetric, Tag, TrainingPhase
-from stall_analyzer.captures.capture_records import NS_PER_S, ChildProcess, Look, Loop, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import ChildProcess, Look, Loop, ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.ending.blame import is_called_by_tensorflow

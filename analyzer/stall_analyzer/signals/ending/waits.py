@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
-from stall_analyzer.captures.capture_records import ChildProcess
+from stall_analyzer.captures.look_records import ChildProcess
 from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.signals.ending.python_stacks import Stack, module_of

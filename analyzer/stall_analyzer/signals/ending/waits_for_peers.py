@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from stall_analyzer.captures.capture_records import NS_PER_S, ThreadStack
+from stall_analyzer.captures.capture_records import NS_PER_S
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.model.event_log import Capture
 from stall_analyzer.model.format import moment
 from stall_analyzer.signals.ending.python_stacks import SETS_UP_CLUSTER, proof, stack_of

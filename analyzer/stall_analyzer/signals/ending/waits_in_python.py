@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from stall_analyzer.captures.capture_records import ThreadStack
+from stall_analyzer.captures.look_records import ThreadStack
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.patterns import pattern
 from stall_analyzer.signals.ending.python_stacks import (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from stall_analyzer.captures.capture_format import TrainingPhase
-from stall_analyzer.captures.capture_records import InputStage, ThreadStack
+from stall_analyzer.captures.look_records import InputStage, ThreadStack
 from stall_analyzer.captures.stack_frames import frame_of
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.patterns import pattern
