@@ -38,7 +38,7 @@ def analyze(run: Run, progress: Progress = ignore_progress, kept_in: Path | None
     consoles: tuple[ConsoleLog, ...] = ()
     with guarded("The event files", notes):
         events = _read_events(run, notes, reading, kept_in)
-    with guarded("The dump of the debugger", notes):
+    with guarded("The debugger's dump", notes):
         dump = _read_dump(run, notes)
     with guarded("The console's output", notes):
         consoles = _read_consoles(run, notes)
@@ -65,7 +65,7 @@ class _Pieces:
     def without_one(self) -> Iterator[tuple[str, _Pieces]]:
         """The pieces without one of them, smallest first, for when all together make it fail."""
         if self.dump is not None:
-            yield "The dump of the debugger", replace(self, dump=None)
+            yield "The debugger's dump", replace(self, dump=None)
         if self.consoles:
             yield "The console's output", replace(self, consoles=())
         if self.events is not None and self.events.captures:

@@ -30,7 +30,7 @@ MOST_CHARACTERS = 5000  # in a tag: MLflow's own limit
 
 
 def log_to(tracker: Tracker, analysis: Analysis | LogPath, to: LogPath = "") -> str:
-    """Attaches the analysis of one run, or of the run in a log directory, to a run of a tracker.
+    """Attaches the analysis of one run, or of the run in a log directory, to a run in a tracker.
 
     `to` is the id of a run in MLflow (by default the active run, or a new one), or the folder for
     TensorBoard's event file, which must not be inside the logs that were read. Returns the run's

@@ -1,5 +1,5 @@
 /**
- * Deep links. The place in the page is a handful of `p.stall.*` pairs in the hash, beside whatever
+ * Deep links. The place in the page is a handful of `p.stall.*` pairs in the hash, next to what
  * TensorBoard itself keeps there: `#stall&p.stall.run=train&p.stall.finding=ST104`.
  */
 

@@ -147,8 +147,8 @@ export function stepAxisEnd(steps: readonly Step[]): Ps {
 const LOW_ENOUGH = 0.85; // of the axis: above such a column a length can be written
 const BESIDE_PX = 4;
 
-/** How long the cut columns really are, beside each where the columns there leave room, and the
- * length before it does. */
+/** How long the cut columns really are, next to each if the columns and the length before it leave
+ * room. */
 export function cutLengths(
   columns: readonly StepColumn[],
   columnWidth: number,
@@ -180,7 +180,7 @@ export function mostly(times: BucketTimes, wholePs: Ps, most = 3): string {
     .join(", ");
 }
 
-/** What a screen reader says of a column, and the tooltip shows. */
+/** What a screen reader says about a column, and the tooltip shows. */
 export function describeColumn({ step, firstIndex, lastIndex }: StepColumn): string {
   const kind = step.phase === "validation" ? "validation step" : "step";
   const name =

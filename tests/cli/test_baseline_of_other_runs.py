@@ -29,7 +29,7 @@ def test_it_is_an_error_that_names_one_of_its_runs(
     assert cli.main(checked) == USAGE
     assert (
         "nothing was compared: no run here has the name of a run in the baseline, such as "
-        "'nightly/a'; give the same PATH as for the baseline"
+        "'nightly/a'; use the same PATH as for the baseline"
     ) in capsys.readouterr().err
 
 

@@ -86,7 +86,7 @@ def test_a_training_in_vain_is_a_problem_even_without_a_finding(tmp_path: Path) 
     dead = sample("healthy", findings=[])
     dead["verdict"] |= {"status": "dead", "sentence": "It was killed."}
     (made,) = problems_of(dead, tmp_path)
-    assert (made.rule, made.heading) == ("verdict", "The training is dead")
+    assert (made.rule, made.heading) == ("verdict", "The run is dead")
     assert list(problems_of(sample("healthy", findings=[]), tmp_path)) == []
 
 

@@ -13,8 +13,8 @@ EXPLAINED = {
     ),
     ("L03", "op time, µs", "hlo_stats"): (
         "XProf. It sums the device's own clock (the stat `device_duration_ps`); Stall sums the "
-        "events, which the profiler cut or stretched where it matched that clock with the host's. "
-        "All ops together take 315.12 s by either."
+        "events, which the profiler cut or stretched when it matched that clock with the host's. "
+        "All ops together take 315.12 s in both."
     ),
     ("L03", "copies", "trace_viewer"): (
         "Stall: the file holds 1,200 events, as XProf's own hlo_stats says; its trace viewer "

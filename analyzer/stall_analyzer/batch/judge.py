@@ -35,6 +35,6 @@ class Judge:
             name, _ = min(self.comparison.former)
             raise UsageError(
                 f"nothing was compared: no run here has the name of a run in the baseline, such as "
-                f"{name!r}; give the same PATH as for the baseline, because runs are named by "
+                f"{name!r}; use the same PATH as for the baseline, because runs are named by "
                 f"their folder below it"
             )

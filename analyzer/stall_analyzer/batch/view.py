@@ -124,7 +124,7 @@ def _buckets(fleet: FleetEntry) -> Iterator[Table]:
         for bucket, ps in parts
         if ps
     ]  # fmt: skip
-    columns = ("bucket", "machine time", "", "costs most in", "")
+    columns = ("bucket", "machine time", "", "costs the most in", "")
     yield Table("where the first epochs went", columns, rows, (1, 2, 3))
 
 

@@ -2,7 +2,7 @@
 
 A detector is a module: its file is named as its finding, its docstring is its manual page, `ID` and
 `BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an `ID`
-only helps the detectors beside it.
+only helps the detectors next to it.
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _done(signals: Signals) -> str:
 
 
 def _of_scalars(events: EventLog) -> str:
-    """About event files that TensorFlow did not write, when nothing else is known of the run."""
+    """About event files that TensorFlow did not write, when nothing else is known."""
     scalars = sum(map(len, events.train.values()))
     if not scalars:
         return "The event files were not written by TensorFlow, and contain no scalars."

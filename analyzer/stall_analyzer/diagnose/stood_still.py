@@ -1,6 +1,6 @@
 """The time in which training was stopped, in the ledger.
 
-Clocks know that a call of the step was under way, but not what it waited for, because such a call
+Clocks know that a call of the step was in progress, but not what it waited for, because such a call
 never returned. The looks at the process are more reliable.
 """
 

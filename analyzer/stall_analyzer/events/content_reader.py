@@ -77,8 +77,7 @@ class _Reader:
             self._progress(position)
 
     def _take_long(self, records: RecordFile, record: Record) -> None:
-        """A record of which only the head was read: its time, and all of it if it is worth
-        reading."""
+        """A long record: its time, from its head, and all of it if it is worth reading."""
         wall_s = 0.0
         for number, wire_type, start, end in wire.fields(record.data, 0, record.length):
             if number == 1 and wire_type == wire.FIXED64:
@@ -167,7 +166,7 @@ class _Reader:
 
 
 def _is_worth_reading(record: Record, start: int, end: int) -> bool:
-    """Whether a long record, of which only the head was read, may contain more than one big value.
+    """Whether a long record may contain more than one big value, judging by its head.
     TensorFlow 1 merged scalars and images into one record; the stored model and the dumps of a
     capture may also be long.
     """

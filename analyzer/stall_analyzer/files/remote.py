@@ -165,7 +165,7 @@ def _block(filesystem: Any, inner: str, start: int, end: int) -> bytes:
     def ask() -> bytes:
         block = bytes(filesystem.cat_file(inner, start=start, end=end))
         if len(block) != end - start:
-            raise ConnectionError(f"{len(block):,} of {end - start:,} bytes came")
+            raise ConnectionError(f"{len(block):,} of {end - start:,} bytes arrived")
         return block
 
     return _patiently(ask)

@@ -3,7 +3,7 @@
     uint64 length | uint32 masked crc32c of the length | data | uint32 masked crc32c of the data
 
 The length's checksum is always verified: without it one damaged byte would send us to a random
-place. The data's checksum is verified by whoever uses the data (`is_intact`), because summing
+place. The data's checksum is verified only when the data is used (`is_intact`), because summing
 histograms that nobody reads would take longer than everything else.
 """
 

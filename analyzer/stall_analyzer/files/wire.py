@@ -1,7 +1,7 @@
 """Protobuf's wire format, just enough to look into a message without parsing it, and to write one.
 
 The protobuf library parses whole messages; traces and the large records of event files are hundreds
-of megabytes of which we need a few fields, so we walk the bytes and skip the rest.
+of megabytes, and we need only a few fields, so we walk the bytes and skip the rest.
 """
 
 from __future__ import annotations

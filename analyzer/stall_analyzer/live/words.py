@@ -37,7 +37,7 @@ DOES = {
     Account.ITERATOR: "creating an iterator",
     Account.CALLBACK: "in {}",
     Account.LOGGING: "in {}",
-    Account.SIDE: "in predict or evaluate of {}",
+    Account.SIDE: "in predict or evaluate ({})",
     Account.SAVE: "saving {}",
     Account.CAPTURE: "the capture itself is at work",
     Account.GC: "collecting garbage",

@@ -136,7 +136,7 @@ def render(
         "written": datetime.now(timezone.utc).strftime("%Y-%m-%d %H:%M UTC"),
         "manuals": {page.id: manual_answer(page) for page in manual.pages() if page.id in found},
     }
-    title = f"Stall: {logdir}" if logdir else "Stall: where the first epoch went"
+    title = f"Stall: {logdir}" if logdir else "Stall: where the time of the first epoch went"
     script = _script()
     digest = b64encode(sha256(script.encode()).digest()).decode()
     page = {"title": escape(title), "data": _inside_html(data), "script": script}

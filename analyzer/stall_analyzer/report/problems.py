@@ -23,13 +23,13 @@ OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unre
 OTHER_RULES = {
     OVER_LIMIT: "A run is over a limit that was set for it.",
     WORSE: "A run has become worse than in the baseline.",
-    VERDICT: "The training is wasted: it is dead, stuck, or learns nothing.",
+    VERDICT: "The run is wasted: it is dead, stuck, or learns nothing.",
     UNREADABLE: "A file or a run could not be read.",
 }
 TITLES = {
-    "dead": "The training is dead",
-    "stuck": "The training is stuck",
-    "learning_nothing": "The training learns nothing",
+    "dead": "The run is dead",
+    "stuck": "The run is stuck",
+    "learning_nothing": "The run learns nothing",
 }
 UNDECIDED = ("running", "unknown")  # verdicts that speak neither for nor against a run
 # A build fails on what it was told to fail on; findings are only advice.

@@ -76,7 +76,7 @@ function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string)
   const whole = total(fleet.buckets_ps);
   return (
     <Section id="fleet-buckets" title="Where the first epochs went">
-      <Table heads={["bucket", "machine time", "share", "costs most in"]} label="Buckets">
+      <Table heads={["bucket", "machine time", "share", "costs the most in"]} label="Buckets">
         {largestFirst(fleet.buckets_ps).map(({ bucket, ps }) => (
           <tr key={bucket}>
             <th scope="row" title={BUCKET_MEANINGS[bucket]}>
@@ -87,7 +87,7 @@ function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string)
             </th>
             <Figure title="machine time">{seconds(ps)}</Figure>
             <Figure title="share">{percent(ps, whole)}</Figure>
-            <Figure title="costs most in">{counted(fleet.primaries[bucket] ?? 0, "run")}</Figure>
+            <Figure title="costs the most in">{counted(fleet.primaries[bucket] ?? 0, "run")}</Figure>
           </tr>
         ))}
       </Table>
@@ -275,7 +275,7 @@ const FIGURES = new Set([
   "share",
   "machine time",
   "machine time lost",
-  "costs most in",
+  "costs the most in",
   "could be saved",
   "hosts",
 ]);

@@ -1,1 +1,1 @@
-"""The capture for trainings with JAX, PyTorch or anything other than TensorFlow."""
+"""The capture for training with JAX, PyTorch or anything other than TensorFlow."""
