@@ -58,6 +58,12 @@ INSTEAD = {
     r"\bat the (most|least)\b": "at most, at least",
     r"\bit stood at\b": "it was at",
     r"(?<![\d.,])1 (steps|epochs|batches|calls|hosts|workers|tasks|devices|records)\b": "1 step",
+    r"\bso many (times|steps|seconds|of)\b": "this many",
+    r"\b(is|are|was|were) told (by|of|so)\b": "shown by, reported",
+    r"\b[Bb]ehind a URL\b": "at a URL",
+    r"\bElse\b|\bwould else\b": "otherwise",
+    r"\bdear(er|est)\b": "more expensive",
+    r"\bas ever\b": "as usual",
 }
 SENTENCE_END = (".", ":", "?", "!", "…")
 
@@ -71,7 +77,7 @@ def found(text: str) -> list[str]:
 
 
 def literals(path: Path) -> Iterator[str]:
-    """Texts in a module that are sentences, and not names, code or documentation of the code."""
+    """The strings in a module that contain a space, and so may be sentences."""
     for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and " " in node.value:
             yield node.value
@@ -103,7 +109,7 @@ def test_messages_and_findings_say_it_in_our_words(package: str) -> None:
 
 @cache
 def reports() -> list[tuple[str, str]]:
-    """Every sentence about the sample logs, and where it stands."""
+    """Every sentence about the sample logs, with its kind."""
     said = []
     for run in every_sample()["runs"]:
         said.append(("sentence", run["verdict"]["sentence"]))

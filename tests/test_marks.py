@@ -1,4 +1,4 @@
-"""What the records of an ordinary log say about the course of the first epoch."""
+"""What the records of an ordinary log say about how the first epoch went."""
 
 from __future__ import annotations
 
@@ -27,7 +27,8 @@ def epoch(log: EventLog) -> LoggedEpoch:
 def first_step(
     folder: Path, log: KerasLog, profile_s: float | None = None, batch: int | None = None
 ) -> FirstStep | None:
-    """With a profile that began at `profile_s`; `batch` by its own markers."""
+    """The first step, with a profile that began at `profile_s`; `batch`: according to its
+    markers."""
     events = log.read(folder)
     logged = epoch(events)
     began_ns = BEGIN_NS + round((profile_s or 0) * NS)
@@ -37,7 +38,7 @@ def first_step(
 
 
 def told(step: FirstStep | None) -> tuple[float, int, bool]:
-    """Seconds, steps that were over by then, and whether that is exact."""
+    """Seconds, the number of steps that had ended by then, and whether that is exact."""
     assert step is not None
     return round(step.end_ps / PS_PER_S, 3), step.steps, step.exact
 
@@ -66,7 +67,7 @@ def test_epochs_that_do_not_start_at_0_are_counted_from_the_first_that_is_there(
 
 
 def test_a_second_fit_in_the_same_file_adds_no_later_epochs(tmp_path: Path) -> None:
-    """Nor does it if it goes on for longer than the first one did."""
+    """Nor does it if it takes longer than the first one did."""
     again = {"epoch_loss": [(0, 10.0), (1, 13.0), (0, 110.0), (1, 113.0), (2, 116.0)]}
     found = epoch(KerasLog(others=again).read(tmp_path))
     assert found.later_ns == (3 * NS,)
@@ -99,13 +100,14 @@ def test_the_graph_is_written_after_the_first_batch(tmp_path: Path) -> None:
     assert told(found) == (2.5, 1, True)
 
 
-def test_a_graph_that_comes_before_the_model_says_nothing_of_a_step(tmp_path: Path) -> None:
+def test_a_graph_that_comes_before_the_model_says_nothing_about_a_step(tmp_path: Path) -> None:
     """TensorFlow 2.0 and 2.1."""
     assert first_step(tmp_path, replace(ONE_EPOCH, graph_s=-0.1)) is None
 
 
 def test_keras_3_writes_no_graph_and_the_profile_tells_its_first_step(tmp_path: Path) -> None:
-    """It names the batch with which a profile ended; one that nothing names proves nothing."""
+    """It names the batch with which a profile ended; a profile that nothing names proves
+    nothing."""
     found = first_step(tmp_path, replace(ONE_EPOCH, profiled={2: 3.2}), profile_s=3.0)
     assert told(found) == (3.0, 1, True)
     assert found is not None and found.source == "the profile of batch 2 began"
@@ -141,7 +143,7 @@ def test_the_earliest_proof_counts(tmp_path: Path) -> None:
         ((0, 1, 2), 1),  # … as older ones count
         ((10, 20, 30), 10),  # update_freq=10 of tf.keras 2
         ((1, 11, 21), 1),  # … of Keras 3, which writes the first
-        ((5100, 5200, 5300), 100),  # a training that goes on from a checkpoint
+        ((5100, 5200, 5300), 100),  # a training that continues from a checkpoint
         ((4,), 1),
     ],
 )
@@ -158,7 +160,7 @@ def test_a_profile_of_a_later_epoch_proves_nothing_about_the_first(tmp_path: Pat
 
 
 def test_a_profile_of_another_season_lies_outside(tmp_path: Path) -> None:
-    """More picoseconds away than 64 bits hold."""
+    """More picoseconds away than fit in 64 bits."""
     python, work = steps(0, 5)
     timeline = ONE_EPOCH.timeline(tmp_path, trainer(python, work), profile_s=2e7)
     (trace,) = timeline.traces
@@ -227,7 +229,7 @@ def test_a_count_of_fewer_steps_than_were_traced_is_not_believed(tmp_path: Path)
         ([40, 80, 120], (), 0, 40),
         ([640, 680], (), 0, 40),  # the optimizer had counted before this fit
         ([80, 160], (1, 3), 0, 40),  # validation_freq=2
-        ([640], (15,), 15, None),  # went on from a checkpoint: who knows how it counted before
+        ([640], (15,), 15, None),  # continued from a checkpoint: how it counted before is unknown
         ([640, 680], (15, 16), 15, 40),
         ([40, 80, 120, 160], (0, 1, 0, 1), 0, 40),  # a second fit
         ([0], (), 0, None),
@@ -264,7 +266,7 @@ def test_the_logged_rate_counts_them_where_nothing_was_evaluated(
 
 
 def test_the_marks_are_phases_that_tile_the_window_with_their_errors(tmp_path: Path) -> None:
-    """A validation of half the epoch is seen, though none of it was traced."""
+    """A validation of half the epoch is seen, although none of it was traced."""
     timeline = replace(VALIDATED, graph_s=2.0).timeline(tmp_path)
     assert [(p.name, round(p.end_ps / PS_PER_S, 2), p.error_ps) for p in timeline.phases] == [
         ("first_step", 2.0, 0),
@@ -315,7 +317,7 @@ def test_markers_in_the_trace_make_it_exact(tmp_path: Path) -> None:
 
 
 def placed_at(folder: Path, log: KerasLog, exported_s: float) -> float:
-    """Seconds after fit() began at which a trace of 50 ms ends that has no clock of its own."""
+    """When a trace of 50 ms without its own clock ends, in seconds after fit() began."""
     session = ProfileSession("s", "", (), exported_unix_s=int(BEGIN_S + exported_s))
     python, work = steps(0, 5)
     trace = trace_of(folder, trainer(python, work))
@@ -329,20 +331,20 @@ def test_the_tag_of_the_profiled_batch_places_a_trace_that_has_no_clock(tmp_path
 
 
 def test_a_tag_that_may_be_of_another_session_does_not(tmp_path: Path) -> None:
-    """Neither one that is far from it nor one of several: then the name tells the second."""
+    """Neither one that is far from it nor one of several: then the name gives the second."""
     far = replace(ONE_EPOCH, profiled={2: 8.0})
     several = replace(ONE_EPOCH, profiled={2: 3.2, 4: 3.5})
     assert placed_at(tmp_path, far, exported_s=3.9) == 3.75
     assert placed_at(tmp_path, several, exported_s=3.9) == 3.75
 
 
-# ---------------------------------------------------------------- loops of one's own
+# ---------------------------------------------------------------- custom loops
 
 LOOP = KerasLog(model=False, others={"my/loss": [(n, 3.0 + n) for n in range(8)]})
 
 
 def test_a_loop_that_logs_any_scalar_begins_when_its_file_was_made(tmp_path: Path) -> None:
-    """To the second: its middle, a quarter of a second after the begin of fit here."""
+    """To the second: its middle is a quarter of a second after fit begins here."""
     found = epoch(LOOP.read(tmp_path))
     assert found.start_ns == BEGIN_NS + NS // 4
     assert found.start_error_ns == NS // 2
@@ -365,7 +367,7 @@ def test_beside_what_keras_logs_other_scalars_are_no_batches(tmp_path: Path) -> 
 
 
 def test_without_its_first_record_a_loop_begins_with_its_first_scalar(tmp_path: Path) -> None:
-    """Then that scalar ends no first step: when it began is not known."""
+    """Then that scalar does not end a first step, because it is not known when that began."""
     log = replace(LOOP.read(tmp_path), opened_ns=None)
     found = epoch(log)
     assert (found.start_ns, found.start_source) == (BEGIN_NS + 3 * NS, "first batch had ended")

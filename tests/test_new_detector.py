@@ -1,4 +1,4 @@
-"""`scripts/new_detector`: what it writes is good enough to start from."""
+"""`scripts/new_detector`: what it writes is a good starting point."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def test_the_worked_example_of_the_manual_works(checkout: Path) -> None:
     check(checkout, *written)
 
 
-def test_ids_go_on_after_the_last_of_the_family(checkout: Path) -> None:
+def test_ids_continue_after_the_last_of_the_family(checkout: Path) -> None:
     detectors = checkout / "analyzer" / "stall_analyzer" / "detectors"
     known = {detector.id for detector in DETECTORS}
     for family in FIRST_ID:
@@ -86,7 +86,7 @@ def test_ids_of_a_family_do_not_run_into_those_of_the_next(checkout: Path) -> No
 
 
 @pytest.mark.parametrize("cause", ["compute.step", "unknown.not_traced", "host.nothing"])
-def test_a_cause_that_is_no_lost_time_is_refused(cause: str, tmp_path: Path) -> None:
+def test_a_cause_that_is_not_lost_time_is_refused(cause: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is not a cause of lost time"):
         write_detector("host", NAME, cause, tmp_path)
 

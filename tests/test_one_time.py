@@ -24,7 +24,7 @@ STAGES = "tf_data_iterator_resource"
 
 
 def epoch(folder: Path, stages: Sequence[Event], after: Sequence[Event] = ()) -> Ledger:
-    """Twenty steps of 10 ms; the first waits 490 ms for its batch. `after`: on the last lines."""
+    """Twenty steps of 10 ms; the first waits 490 ms for its batch. `after`: events at the end."""
     python = call(0, 500, run=1)
     waits, work = wait(0, 490, 1), ops(490, 500, 1, *TRAIN_OPS)
     for nth in range(1, 20):
@@ -55,7 +55,7 @@ def test_a_buffer_is_filled_again_by_the_iterator_that_keras_makes_next(tmp_path
 
 
 def test_a_buffer_is_filled_again_after_the_end_of_the_data(tmp_path: Path) -> None:
-    """Keras asks once more than there are batches, where it does not know how many there are."""
+    """Keras asks once more than there are batches if it does not know how many there are."""
     asked = event("IteratorGetNextOp::DoCompute", 690, 690.5)
     ledger = epoch(tmp_path, [event(SHUFFLE, 0, 480)], after=[asked])
     assert once_ms(ledger, "input.shuffle_fill") == 0
@@ -74,14 +74,14 @@ def test_a_buffer_stays_full_where_the_iterator_goes_on(tmp_path: Path) -> None:
         [event(SHUFFLE, 0, 480), event(f"{SHUFFLE}::ForeverRepeat[0]::Map", 0, 480)],
     ],
 )
-def test_a_buffer_that_data_without_end_feed_is_filled_once(
+def test_a_buffer_that_endless_data_feeds_is_filled_once(
     stages: Sequence[Event], tmp_path: Path
 ) -> None:
     ledger = epoch(tmp_path, stages, after=[made(690, 692)])
     assert once_ms(ledger, "input.shuffle_fill") == 489
 
 
-def test_a_generator_begins_anew_in_each_epoch(tmp_path: Path) -> None:
+def test_a_generator_starts_over_in_each_epoch(tmp_path: Path) -> None:
     stage = event("Iterator::Root::Prefetch::FlatMap[0]::Generator", 0, 480)
     ledger = epoch(tmp_path, [stage], after=[made(690, 692)])
     assert ledger.causes_ps["input.first_element"] == 489 * PS_PER_MS
@@ -101,20 +101,20 @@ def test_a_snapshot_is_written_once(tmp_path: Path) -> None:
     assert once_ms(epoch(tmp_path, stages), "input.cache_fill") == 480
 
 
-def test_a_data_set_is_made_ready_once_and_its_iterator_each_time(tmp_path: Path) -> None:
-    """Its constants are copied before the iterator itself is made."""
+def test_a_dataset_is_prepared_once_and_its_iterator_each_time(tmp_path: Path) -> None:
+    """Its constants are copied before the iterator itself is created."""
     ledger = iterators(tmp_path, ready_ms=[300])
     assert ledger.causes_ps["input.iterator_create"] == 310 * PS_PER_MS
     assert once_ms(ledger, "input.iterator_create") == 300
 
 
-def test_data_sets_that_are_made_anew_are_made_ready_each_time(tmp_path: Path) -> None:
+def test_datasets_that_are_created_again_are_prepared_each_time(tmp_path: Path) -> None:
     ledger = iterators(tmp_path, ready_ms=[300, 280, 290])
     assert once_ms(ledger, "input.iterator_create") == 0
 
 
 def iterators(folder: Path, ready_ms: Sequence[float]) -> Ledger:
-    """Iterators that take 10 ms to make, each after its dataset was made ready, and two steps."""
+    """Iterators that take 10 ms to create, each after its dataset was prepared, and two steps."""
     python: list[Event] = []
     work: list[Event] = []
     now = 0.0

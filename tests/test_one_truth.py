@@ -1,4 +1,4 @@
-"""Every view shows the same figures: the ledger where all was traced, the estimate elsewhere."""
+"""Every view shows the same figures: the ledger if all was traced, otherwise the estimate."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROBABLY = {
 
 
 def partly_traced(**changes: Any) -> Any:
-    """3% were traced, of which all was compute; probably compile cost most."""
+    """3% was traced, all of it compute; probably, compile cost most."""
     entry = estimated(sample("compile_tracing"), PROBABLY) | changes
     entry["verdict"] = entry["verdict"] | {"primary": "compile"}
     entry["phases"] = [
@@ -92,7 +92,7 @@ def test_the_terminal_shows_the_estimate_with_ranges_and_what_it_rests_on() -> N
     shown = in_terminal(partly_traced())
     assert "3.00 s   48%  (2.40–3.60 s)\n" in shown
     assert "200 ms    3%  (160–240 ms)\n" in shown, "unknown stays where it is"
-    assert "97%" not in shown, "what was not traced is no competing figure"
+    assert "97%" not in shown, "what was not traced does not compete with it"
     assert "estimated; traced exactly: 3% of the epoch\n" in shown
     assert "what this is based on\n  First step: its bounds are known.\n" in shown
 
@@ -148,7 +148,9 @@ def test_phases_say_how_far_off_they_may_be() -> None:
     shown = in_terminal(partly_traced())
     assert "  first step  3.20 s            not traced\n" in shown
     assert "  training    2.00 s  ± 500 ms  not traced\n" in shown
-    assert "  validation  1.00 s  ± 500 ms  not traced\n" in shown, "its begin is no surer"
+    assert "  validation  1.00 s  ± 500 ms  not traced\n" in shown, (
+        "its beginning is no more certain"
+    )
 
 
 # ---------------------------------------------------------------- many runs

@@ -1,4 +1,4 @@
-"""The combined plan: what the changes come to together, without saving a second twice."""
+"""The combined plan: what the changes save together, without counting a second twice."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ MS = PS_PER_MS
 
 
 def signals(later_ms: int | None = None, **causes_ms: int) -> Signals:
-    """A run whose causes follow each other; `input__wait=5` is 5 ms of input.wait."""
+    """A run whose causes follow one another; `input__wait=5` is 5 ms of input.wait."""
     causes = [name.replace("__", ".") for name in causes_ms]
     bounds = np.cumsum([0, *causes_ms.values()], dtype=np.int64) * MS
     codes = np.array([code(cause) for cause in causes], dtype=np.uint8)
@@ -81,7 +81,7 @@ def test_different_buckets_add_up_and_the_largest_gain_comes_first() -> None:
     assert made.first_epoch == Forecast(10_000 * MS, 2000 * MS, 4000 * MS)
 
 
-def test_time_that_two_findings_blame_is_won_once() -> None:
+def test_time_that_two_findings_blame_is_saved_once() -> None:
     made = planned(
         signals(**RUN),
         finding("ST002", "input", 3000, 4000, blames_ms=(100, 900)),
@@ -104,7 +104,7 @@ def test_two_findings_of_a_bucket_add_up_when_they_blame_different_times() -> No
 @pytest.mark.parametrize(
     ("blames", "planned_ids"), [(("host",), ("ST404", "ST002")), (("host", "input"), ("ST404",))]
 )
-def test_a_finding_that_blames_several_buckets_wins_time_of_all_of_them(
+def test_a_finding_that_blames_several_buckets_saves_time_in_all_of_them(
     blames: tuple[Bucket, ...], planned_ids: tuple[str, ...]
 ) -> None:
     made = planned(
@@ -120,7 +120,7 @@ def test_without_evidence_two_findings_of_a_bucket_are_taken_for_the_same() -> N
     assert planned(signals(**RUN), one, other).findings == ("ST002",)
 
 
-def test_a_bucket_never_wins_more_than_it_cost() -> None:
+def test_a_bucket_never_saves_more_than_it_cost() -> None:
     made = planned(
         signals(**RUN),
         finding("ST001", "input", 4000, 5000, blames_ms=(0, 100)),
@@ -149,7 +149,7 @@ def test_later_epochs_have_their_own_gain_and_do_not_warm_up() -> None:
     assert made.later_epoch == Forecast(5000 * MS, 500 * MS, 1000 * MS)
 
 
-def test_without_a_known_later_epoch_nothing_is_forecast_of_it() -> None:
+def test_an_unknown_later_epoch_is_not_forecast() -> None:
     run = signals(**RUN)
     assert planned(run, finding("ST001", "input", 1, 2, later_ms=(1, 2))).later_epoch is None
 
@@ -163,16 +163,16 @@ def test_without_a_known_later_epoch_nothing_is_forecast_of_it() -> None:
         (finding("ST301", "numerics", 0, 0),),
     ],
 )
-def test_without_seconds_to_win_there_is_no_plan(findings: tuple[Finding, ...]) -> None:
+def test_without_seconds_to_save_there_is_no_plan(findings: tuple[Finding, ...]) -> None:
     assert plan(signals(**RUN), findings) is None
 
 
-def test_what_makes_learning_impossible_comes_first_whatever_it_wins() -> None:
+def test_what_makes_learning_impossible_comes_first_whatever_it_saves() -> None:
     hopeless, slow = finding("ST301", "numerics", 0, 0), finding("ST001", "input", 4000, 5000)
     assert planned(signals(**RUN), slow, hopeless).findings == ("ST301", "ST001")
 
 
-def test_a_gain_of_every_epoch_leaves_out_what_comes_once() -> None:
+def test_a_gain_in_every_epoch_leaves_out_what_comes_once() -> None:
     made = signals(**RUN)
     once = replace(made.host.ledger, one_time=np.array([False, True, False]))
     first = replace(made, hosts=(), host=replace(made.host, ledger=once))
@@ -183,20 +183,20 @@ def test_a_gain_of_every_epoch_leaves_out_what_comes_once() -> None:
 ENDS_SLOWLY = {"compile__retracing": 4000, "compute__step": 2000, "input__iterator_teardown": 3000}
 
 
-def test_a_change_that_halves_the_epoch_may_win_the_slow_ending_of_its_iterator_too() -> None:
+def test_a_change_that_halves_the_epoch_may_also_save_the_slow_ending_of_its_iterator() -> None:
     retraced = with_sooner_ending(finding("ST104", "compile", 2000, 4000), signals(**ENDS_SLOWLY))
     assert retraced.gain == Gain(2000 * MS, 7000 * MS)
     assert retraced.lost_ps == 7000 * MS
     assert set(retraced.blames) == {"compile", "input"}
 
 
-def test_a_change_that_wins_less_leaves_the_ending_as_it_is() -> None:
+def test_a_change_that_saves_less_leaves_the_ending_as_it_is() -> None:
     small = finding("ST101", "compile", 1000, 2000)
     assert with_sooner_ending(small, signals(**ENDS_SLOWLY)) == small
     assert with_sooner_ending(small, signals(compile__tracing=3000)) == small
 
 
-def test_a_slow_ending_is_won_once() -> None:
+def test_a_slow_ending_is_saved_once() -> None:
     run = signals(**ENDS_SLOWLY)
     retraced = with_sooner_ending(finding("ST104", "compile", 2000, 4000), run)
     ending = finding("ST014", "input", 2400, 3000, blames_ms=(6000, 9000), severity="consider")

@@ -1,4 +1,4 @@
-"""Which finding stands where two would say the same."""
+"""Which finding is kept if two would say the same."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def heard(*ids: str) -> list[str]:
 @pytest.mark.parametrize(
     ("silenced", "by"), [(id, other) for id, others in SILENCED_BY.items() for other in others]
 )
-def test_a_finding_is_silent_beside_the_one_that_names_its_reason(silenced: str, by: str) -> None:
+def test_a_finding_is_silent_next_to_the_one_that_names_its_reason(silenced: str, by: str) -> None:
     assert heard(silenced) == [silenced]
     assert heard(silenced, by) == [by]
 
@@ -60,7 +60,7 @@ def left(*findings: Finding) -> list[str]:
     return [finding.id for finding in without_opposed(findings)]
 
 
-def test_findings_that_turn_a_knob_the_same_way_all_stand() -> None:
+def test_findings_that_turn_a_knob_the_same_way_are_all_kept() -> None:
     one, other = (turning(id, "batch size", "down") for id in ("ST201", "ST203"))
     assert left(one, other, turning("ST206", "XLA", "on")) == ["ST201", "ST203", "ST206"]
 
@@ -71,7 +71,7 @@ def test_what_the_machine_cannot_give_is_not_asked_for() -> None:
     assert left(larger, smaller) == ["ST203"]
 
 
-def test_of_two_opposed_the_louder_stands_and_then_the_one_about_learning() -> None:
+def test_of_two_opposed_findings_the_more_urgent_is_kept_and_then_the_one_about_learning() -> None:
     low = turning("ST304", "learning rate", "0.001", severity="act", bucket="numerics")
     dead = turning("ST312", "learning rate", "1e-07", bucket="numerics")
     table = turning("ST206", "learning rate", "0.1", bucket="compute", lost_ps=9)
@@ -85,7 +85,7 @@ def test_checks_for_nan_stay_where_a_nan_is_to_be_found() -> None:
     assert left(cost, printed) == ["ST315"]
 
 
-def test_of_two_alike_the_costlier_stands_in_the_order_they_came() -> None:
+def test_of_two_similar_findings_the_costlier_is_kept_in_the_given_order() -> None:
     off = turning("ST105", "XLA", "off", bucket="compile", lost_ps=2)
     on = turning("ST210", "XLA", "on", lost_ps=3)
     other = turning("ST001", "cache", "in memory")

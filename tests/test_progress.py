@@ -1,4 +1,4 @@
-"""Whoever waits for a large file sees how far its reading is."""
+"""Whoever waits for a large file sees how much of it has been read."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def run_of(*sizes: int, event_files: tuple[int, ...] = ()) -> Run:
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_a_decoder_tells_now_and_then_where_it_is(core: Core, large: Path) -> None:
+def test_a_decoder_reports_now_and_then_where_it_is(core: Core, large: Path) -> None:
     size = large.stat().st_size
     told: list[int] = []
     read_with(core, large, told.append)
@@ -65,7 +65,7 @@ def test_a_decoder_tells_now_and_then_where_it_is(core: Core, large: Path) -> No
 
 
 @pytest.mark.parametrize("core", CORES)
-def test_who_listens_can_stop_a_decoder(core: Core, large: Path) -> None:
+def test_a_listener_can_stop_a_decoder(core: Core, large: Path) -> None:
     def enough(done: int) -> NoReturn:
         raise KeyboardInterrupt
 
@@ -133,7 +133,7 @@ def test_the_progress_moves_inside_an_event_file(tmp_path: Path) -> None:
     assert len(reading) >= 3
 
 
-def test_a_trace_behind_a_url_is_read_and_its_download_seen(
+def test_a_trace_at_a_url_is_read_and_its_download_is_shown(
     large: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(remote, "BLOCK_BYTES", 1 << 20)

@@ -1,4 +1,4 @@
-"""Dataclasses that are quick to make are dataclasses all the same."""
+"""Records that are quick to create behave like dataclasses."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Named(Point):
-    """With one field more."""
+    """It has one more field."""
 
     name: str = ""
 
@@ -44,7 +44,7 @@ class Lists:
     values: list[int] = field(default_factory=list)
 
 
-def test_they_are_equal_where_their_fields_are() -> None:
+def test_they_are_equal_if_their_fields_are() -> None:
     assert Point(1) == Point(1, 2, ()) != Point(1, 3)
     assert Named(1, name="a") == Named(1, name="a") != Named(1, name="b")
     assert Nothing() == Nothing()
@@ -103,9 +103,9 @@ def test_those_of_which_there_are_many_are_made_as_the_first_ones() -> None:
         Often()  # type: ignore[call-arg]
 
 
-def test_each_has_a_default_of_its_own() -> None:
+def test_each_has_its_own_default() -> None:
     assert Lists().values is not Lists().values
 
 
-def test_their_attributes_stand_in_the_order_of_the_fields() -> None:
+def test_their_attributes_are_in_the_order_of_the_fields() -> None:
     assert list(vars(Named(tags=(), name="a", x=1))) == ["x", "y", "tags", "name"]

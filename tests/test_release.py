@@ -55,7 +55,7 @@ def test_only_the_project_file_waits_to_be_told_where_the_repository_is() -> Non
 def test_workflows_are_what_github_accepts(path: Path) -> None:
     schema = published("github-workflow")
     workflow = yaml.safe_load(path.read_text("utf-8"))
-    workflow["on"] = workflow.pop(True)  # YAML 1.1 takes `on` for a truth value
+    workflow["on"] = workflow.pop(True)  # YAML 1.1 reads `on` as a boolean
     assert list(validator_for(schema)(schema).iter_errors(workflow)) == []
 
 

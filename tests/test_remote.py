@@ -1,4 +1,4 @@
-"""Files behind URLs: read once, asked again after a cut connection, and told apart by version."""
+"""Files at URLs: read once, requested again after a cut connection, and told apart by version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Shaky(MemoryFileSystem):
     fetched: ClassVar[Counter[str]] = Counter()
     failures: ClassVar[
         list[Exception | int]
-    ] = []  # the next answers: an error, or only so many bytes
+    ] = []  # the next answers: an error, or only this many bytes
 
     @classmethod
     def _strip_protocol(cls, path: str) -> str:
@@ -115,9 +115,9 @@ def test_a_trace_tells_how_much_of_it_has_come(store: Shaky) -> None:
 def test_traces_that_are_asked_for_again_are_not_fetched_again(
     store: Shaky, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Those of a large cluster do not fit into memory, and are read up to three times."""
+    """Those of a large cluster do not fit in memory, and are read up to three times."""
     upload(store, SAMPLES / "compile_tracing", "/logs")
-    monkeypatch.setattr(TraceCache.__init__, "__defaults__", (1,))  # no room for a second one
+    monkeypatch.setattr(TraceCache.__init__, "__defaults__", (1,))  # no room for another
     (host,) = [path for path in store.find("/logs") if path.endswith(".xplane.pb")]
     store.cp_file(host, host.replace("host.", "second."))
     (run,) = find_runs(["shaky://logs"]).runs
@@ -183,9 +183,9 @@ def test_what_will_not_pass_is_not_tried_again(store: Shaky, error: Exception) -
     assert len(store.failures) == 1
 
 
-def test_missing_credentials_are_said_at_once(store: Shaky) -> None:
+def test_missing_credentials_are_reported_at_once(store: Shaky) -> None:
     class NoCredentialsError(Exception):
-        """As botocore calls it."""
+        """Named as in botocore."""
 
     store.pipe_file("/logs/file", b"content")
     store.failures.extend([NoCredentialsError("Unable to locate credentials")] * 2)
@@ -194,7 +194,7 @@ def test_missing_credentials_are_said_at_once(store: Shaky) -> None:
     assert len(store.failures) == 1
 
 
-def test_expired_credentials_are_said_with_what_to_do(store: Shaky) -> None:
+def test_expired_credentials_are_reported_with_what_to_do(store: Shaky) -> None:
     upload(store, SAMPLES / "event_files_only", "/logs")
     (run,) = find_runs(["shaky://logs"]).runs
     store.failures.append(PermissionError("The provided token has expired."))
@@ -226,14 +226,14 @@ def test_one_listing_finds_all_and_tells_versions(
 ) -> None:
     store.pipe_file(f"/logs/r/train/{file_name()}", b"abc")
     store.pipe_file(f"/logs/r/{PROFILE}/s/box.xplane.pb", b"x")
-    monkeypatch.setattr(files, "info", None)  # would be a question for each file
+    monkeypatch.setattr(files, "info", None)  # it would be a request for each file
     (run,) = find_runs(["shaky://logs"]).runs
     assert run.event_files[0].stamp == "etag of 3"
     assert run.changed_unix_s is not None
 
 
 def test_the_time_of_an_upload_is_not_the_time_of_writing(store: Shaky) -> None:
-    """A session's time zone is told by the times of its files; an upload would lie about them."""
+    """The times of its files show a session's time zone; an upload changes them."""
     upload(store, SAMPLES / "compile_tracing", "/logs")
     (run,) = find_runs(["shaky://logs"]).runs
     assert run.sessions[0].exported_unix_s is None

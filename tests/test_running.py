@@ -1,4 +1,4 @@
-"""A run that is still going on is called that, with how far it is; one that ended is not."""
+"""A run in progress is called running, with how far it is; one that ended is not."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ MODEL = json.dumps({"class_name": "Sequential", "config": {"layers": []}})
 
 
 def read_after(events: EventLog, seconds: float) -> EventLog:
-    """The same files, read so long after the run began."""
+    """The same files, read that long after the run began."""
     return replace(events, read_ns=START_NS + round(seconds * NS))
 
 
@@ -54,7 +54,7 @@ def epoch_end(at_s: float) -> bytes:
 # ------------------------------------------------------------------ ordinary logs
 
 
-def test_a_run_whose_last_record_is_new_goes_on(tmp_path: Path) -> None:
+def test_a_run_whose_last_record_is_new_is_running(tmp_path: Path) -> None:
     found = still_running(read_after(keras_log(tmp_path, batches(37, 5)), 185 + 40))
     assert found == StillRunning(
         step=37, lasted_ps=185 * PS_PER_S, step_ps=5 * PS_PER_S, silent_ps=40 * PS_PER_S,
@@ -91,8 +91,8 @@ def test_records_of_some_steps_tell_how_long_one_takes(tmp_path: Path) -> None:
     assert (found.step, found.step_ps) == (300, PS_PER_S // 5)
 
 
-def test_a_loop_of_ones_own_has_no_epoch_to_finish(tmp_path: Path) -> None:
-    """What it logged so far is all there is: it is judged by that."""
+def test_a_custom_loop_has_no_epoch_to_finish(tmp_path: Path) -> None:
+    """What it has logged so far is all there is, so it is judged by that."""
     records = [write.record(write.scalar("loss", 1.0), at_s=START_S + n, step=n) for n in range(4)]
     assert still_running(read_after(write.read(tmp_path, b"".join(records)), 5)) is None
 
@@ -104,7 +104,7 @@ def test_without_any_step_the_time_until_now_counts(tmp_path: Path) -> None:
     assert (found.step, found.lasted_ps) == (0, 90 * PS_PER_S)
 
 
-def test_an_event_file_without_a_sign_of_training_is_no_run_that_goes_on(tmp_path: Path) -> None:
+def test_an_event_file_without_a_sign_of_training_is_not_a_running_one(tmp_path: Path) -> None:
     events = write.read(tmp_path, write.framed(write.file_version()))
     assert still_running(read_after(events, 1)) is None
 
@@ -121,7 +121,7 @@ def captured(folder: Path, *records: bytes, **process: Any) -> EventLog:
     return captures.read(folder, [*begin, *records])
 
 
-def test_a_capture_that_lives_surely_goes_on(tmp_path: Path) -> None:
+def test_a_capture_that_is_alive_is_certainly_running(tmp_path: Path) -> None:
     found = still_running(read_after(captured(tmp_path), 11))
     assert found is not None
     assert (found.step, found.lasted_ps, found.surely) == (5, 10 * PS_PER_S, True)
@@ -133,13 +133,13 @@ def test_a_capture_knows_how_many_steps_an_epoch_has(tmp_path: Path) -> None:
     assert found.steps == 50
 
 
-def test_a_capture_that_fell_silent_does_not_go_on(tmp_path: Path) -> None:
+def test_a_capture_that_fell_silent_is_not_running(tmp_path: Path) -> None:
     assert still_running(read_after(captured(tmp_path), 200)) is None
 
 
 @pytest.mark.skipif(this_machine() is None, reason="needs Linux")
 def test_a_capture_whose_process_is_gone_from_this_machine_was_killed(tmp_path: Path) -> None:
-    """Others must wait until it has been silent for long: its number may mean another process."""
+    """On other machines, it must have been silent for long: its pid may be another process."""
     with subprocess.Popen(["true"]) as process:
         process.wait()
     here, elsewhere = this_machine(), "another boot pid:[1]"
@@ -195,7 +195,7 @@ def test_without_a_step_the_verdict_says_that_no_epoch_is_finished(
     assert "no epoch has finished after 1 min 30 s" in sentence
 
 
-def test_a_run_that_goes_on_is_read_again_though_its_files_stay_the_same(tmp_path: Path) -> None:
+def test_a_running_run_is_read_again_although_its_files_stay_the_same(tmp_path: Path) -> None:
     assert not analyzed(tmp_path, time.time() - 90).final
 
 
@@ -217,5 +217,5 @@ def test_a_live_capture_tells_its_share_and_what_it_waits_for(tmp_path: Path) ->
     assert verdict.sentence.startswith("Still running: step 5 of 50 (10%) after 21.0 s")
 
 
-def test_of_a_run_that_ended_the_result_is_kept(tmp_path: Path) -> None:
+def test_the_result_of_a_run_that_ended_is_kept(tmp_path: Path) -> None:
     assert analyzed(tmp_path, time.time() - 9000).final

@@ -1,4 +1,4 @@
-"""The sample logs, against what the clocks of the programs that wrote them said."""
+"""The sample logs, compared with the clocks of the programs that wrote them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.real_documents import SAMPLES
 from tests.real_documents import sample as entry_of
 from tests.scenarios.score import as_clocked
 
-# Of the epoch, summed over the buckets and halved; as for the scenarios of the same kind.
+# A share of the epoch, summed over the buckets and halved, as in similar scenarios.
 MOST_MISATTRIBUTED = 0.02
 
 pytestmark = pytest.mark.parametrize("sample", SAMPLES, ids=lambda path: str(path.name))

@@ -1,4 +1,5 @@
-"""An epoch that was profiled in samples: what they say of the rest, and when they say nothing."""
+"""An epoch that was profiled in samples: what they say about the rest, and when they say
+nothing."""
 
 from __future__ import annotations
 
@@ -55,7 +56,7 @@ def epoch(
     reason: str = "sample",
     own_s: float | None = None,
 ) -> Timeline:
-    """All steps are known by their ends, and some of them were profiled."""
+    """The ends of all steps are known, and some of the steps were profiled."""
     lengths = np.full(STEPS, STEP_MS)
     if slow_step is not None:
         lengths[slow_step] = 50 * STEP_MS
@@ -160,12 +161,12 @@ def test_a_step_unlike_all_that_were_seen_stays_unknown(tmp_path: Path) -> None:
     ("windows", "reason"),
     [
         ((0, 300), "sample"),  # too few
-        ((0, 30, 60), "sample"),  # nobody looked at the rest
+        ((0, 30, 60), "sample"),  # the rest was not sampled
         (WINDOWS, "slow_step"),  # not taken at random
     ],
 )
-def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason: str) -> None:
-    """The epoch is estimated all the same, by rules that doubt more."""
+def test_too_little_is_not_a_sample(tmp_path: Path, windows: Sequence[int], reason: str) -> None:
+    """The epoch is still estimated, by more cautious rules."""
     signals, sampled = signals_for(epoch(tmp_path, windows, reason=reason)), epoch(tmp_path)
     assert signals.sample is None
     rough, fine = signals.estimate, signals_for(sampled).sample
@@ -174,7 +175,7 @@ def test_too_little_is_no_sample(tmp_path: Path, windows: Sequence[int], reason:
     assert widths[1] > widths[0]
 
 
-def test_steps_that_were_profiled_for_being_slow_are_no_usual_ones(tmp_path: Path) -> None:
+def test_steps_that_were_profiled_for_being_slow_are_not_usual_ones(tmp_path: Path) -> None:
     estimate = signals_for(epoch(tmp_path, reason="slow_step")).estimate
     assert estimate is not None
     assert estimate.profiled_steps == 0

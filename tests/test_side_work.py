@@ -1,4 +1,4 @@
-"""Who calls decides: what a callback or a loop does with the model is neither input, validation
+"""The caller decides: what a callback or a loop does with the model is neither input, validation
 nor an epoch of the training."""
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ FORWARD = ("dense/MatMul:MatMul",)
 
 
 class Script:
-    """What the training thread does, one thing after the other."""
+    """What the training thread does, one thing after another."""
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -73,7 +73,7 @@ class Script:
         return self.reset().make()
 
     def predict(self, batches: int = 1) -> Script:
-        """As Keras does: a dataset, an iterator, the batches, the next iterator."""
+        """What Keras does: a dataset, an iterator, the batches, the next iterator."""
         self.op("TensorDataset", 2)
         self.thread.append(event("tf.function-graph_building", self.now, self.now + 3))
         self.python(3).op("ParallelMapDatasetV2").make()
@@ -119,7 +119,7 @@ def test_neither_steps_nor_phases_nor_epochs_come_of_it(tmp_path: Path) -> None:
     assert "validation" not in phases(timeline)
 
 
-def test_graphs_of_its_data_sets_are_made_in_every_epoch(tmp_path: Path) -> None:
+def test_graphs_of_its_datasets_are_built_in_every_epoch(tmp_path: Path) -> None:
     script = Script().begin_epoch()
     for _ in range(5):
         script.train().predict()
@@ -145,7 +145,7 @@ def test_a_callback_that_predicts_at_the_end_does_not_validate(tmp_path: Path) -
     assert causes(timeline)["host.callback"] == pytest.approx(2 + 1 + 4.5 + 4 * 6 + 1 + 4.5)
 
 
-def test_a_callback_that_loops_over_a_data_set_reads_no_input_of_the_training(
+def test_a_callback_that_loops_over_a_dataset_reads_no_training_input(
     tmp_path: Path,
 ) -> None:
     script = Script().begin_epoch()
@@ -155,7 +155,7 @@ def test_a_callback_that_loops_over_a_data_set_reads_no_input_of_the_training(
             script.op("IteratorGetNext").op("MatMul", 2)
     timeline = script.train().timeline(tmp_path)
     assert [step.phase for step in timeline.steps] == ["training"] * 5
-    assert timeline.steps[0].source == "function"  # it trains in graphs all the same
+    assert timeline.steps[0].source == "function"  # it still trains in graphs
     assert "input.wait" not in causes(timeline)
 
 
@@ -210,7 +210,7 @@ def test_a_function_that_comes_with_each_step_is_a_part_of_it(tmp_path: Path) ->
     assert causes(timeline)["compute.step"] == pytest.approx(80)
 
 
-# ---------------------------------------------------------------- what is said of it
+# ---------------------------------------------------------------- what is said about it
 
 
 def asked_after_each_step(steps: int = 20) -> Script:

@@ -1,4 +1,4 @@
-"""Pages that lie beside the code: found in a checkout, and on the site under their own address."""
+"""Pages next to the code: found in a checkout, and on the site under their own address."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ LINK_ELSEWHERE = re.compile(r"\]\(((?:\.\./)+tb_stall_plugin/[^)#]+)")
 
 
 class Site:
-    """As many files as the site has."""
+    """The files of the site."""
 
     def get_file_from_path(self, path: str) -> str | None:
         return path if path in site_pages.SHOWN.values() else None

@@ -16,7 +16,7 @@ from tests.real_documents import report_of
 
 
 def page(times_the_first: float) -> Any:
-    """A sample whose input holds up every epoch, with later ones of this length."""
+    """A sample whose input holds up every epoch, with later epochs of this length."""
     report = report_of("input_py_function")
     later_ps = round(times_the_first * report.timeline.window.duration_ps)
     timeline = replace(report.timeline, later_epochs_ps=(later_ps,))

@@ -82,7 +82,7 @@ BOOKS: dict[str, Any] = {
 
 
 def lines_of(folder: Path, *seen: Sequence[str]) -> list[int]:
-    """The lines of the report on a training that waits for a queue, after samples of these."""
+    """The lines in the report on a training that waits for a queue, after these samples."""
     behind = ((frames, "step", "", True) for frames in seen)
     sampled = write.stacks(10.0, (IN_THE_STEP, "step", "", False), *behind)
     records = [*before(), write.record("books", 10.0, **BOOKS), sampled, *stall(*STARVED)]
@@ -91,10 +91,10 @@ def lines_of(folder: Path, *seen: Sequence[str]) -> list[int]:
     return [line.line for line in report.lines]
 
 
-def test_no_seconds_of_samples_stand_beside_the_line_where_training_is_stuck(
+def test_no_seconds_of_samples_are_shown_next_to_the_line_where_training_is_stuck(
     tmp_path: Path,
 ) -> None:
-    """They were taken before the wait, or of a small part of it: the wait says how long it was."""
+    """They cover time before the wait, or a small part of it: the wait itself has its length."""
     reads = ("/home/me/data.py:10 batches", *GENERATOR[1:])
     assert lines_of(tmp_path, reads, (*QUEUE, *GENERATOR)) == [10]
 

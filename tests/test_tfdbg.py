@@ -1,4 +1,5 @@
-"""What is read of a debugger's dump: made ones, damaged ones, and one that TensorFlow wrote."""
+"""What is read from a debugger's dump: made-up ones, damaged ones, and one that TensorFlow
+wrote."""
 
 from __future__ import annotations
 
@@ -43,7 +44,7 @@ def test_a_dump_alone_is_a_run(tmp_path: Path) -> None:
     assert names(discover([str(tmp_path)]).runs) == ["debug"]
 
 
-def test_other_files_with_such_names_are_no_dump(tmp_path: Path) -> None:
+def test_other_files_with_such_names_are_not_dumps(tmp_path: Path) -> None:
     root = lay_out(
         tmp_path, f"r/{file_name()}", "r/tfdbg_events.txt", "x/tfdbg_events.1.box.execution.bak"
     )
@@ -60,7 +61,7 @@ def test_each_attempt_has_the_dump_that_began_next_to_it(tmp_path: Path) -> None
     assert starts == [[START_S - 5], [START_S + 590]]
 
 
-def test_of_several_programs_in_one_folder_the_last_is_read(tmp_path: Path) -> None:
+def test_the_last_of_several_programs_in_one_folder_is_read(tmp_path: Path) -> None:
     Dump(run_id="r1").tensor("old", nan=1).write(tmp_path, START_S)
     Dump(run_id="r2").tensor("new").write(tmp_path, START_S + 100)
     dump = read(tmp_path)
@@ -134,7 +135,7 @@ def test_empty_tensors_have_no_share_of_zeros(tmp_path: Path) -> None:
     assert tensor(Dump().tensor("op", size=0), tmp_path, "op").zero_share is None
 
 
-def test_calls_of_functions_are_told_from_eager_ops(tmp_path: Path) -> None:
+def test_calls_of_functions_are_told_apart_from_eager_ops(tmp_path: Path) -> None:
     dump = Dump().eager("AddV2", outputs=[1]).call().call()
     assert len(read(dump.write(tmp_path)).call_ends_ns) == 2
 
@@ -219,7 +220,7 @@ def test_a_program_that_was_killed_left_no_executions(tmp_path: Path) -> None:
     assert "no executions" in read(Dump().op("Log", "Log").write(tmp_path)).notes[0].text
 
 
-def test_a_full_buffer_is_told(tmp_path: Path) -> None:
+def test_a_full_buffer_is_reported(tmp_path: Path) -> None:
     dump = Dump()
     for _ in range(DEFAULT_BUFFER):
         dump.tensor("op")

@@ -1,4 +1,4 @@
-"""Traces of many hosts: only so many are in memory, and one that was put away is read again."""
+"""Traces of many hosts: only a few are in memory, and one that was dropped is read again."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ class CountedReads:
 
 
 def hosts_read(folder: Path, room: float) -> list[str]:
-    """Which files are read when three hosts are asked for twice; room for so many of them."""
+    """Which files are read when three hosts are requested twice, with room for that many of
+    them."""
     files = write_job(folder, {name: steadily(PUNCTUAL) for name in "abc"})
     reads = CountedReads()
     cache = TraceCache(reads, round(room * max(file.size for file in files)))

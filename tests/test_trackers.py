@@ -1,4 +1,4 @@
-"""A report beside a run in a tracker: MLflow, and whoever reads TensorBoard's scalars."""
+"""A report next to a run in a tracker: MLflow, and whatever reads TensorBoard's scalars."""
 
 from __future__ import annotations
 
@@ -84,7 +84,7 @@ def test_without_mlflow_it_says_what_is_missing(
 
 
 class StandIn(ModuleType):
-    """As much of MLflow as is used, which remembers what it was given."""
+    """The parts of MLflow that are used; it remembers what it was given."""
 
     class MlflowException(Exception):
         pass
@@ -205,7 +205,7 @@ def test_a_real_server_shows_verdict_buckets_findings_and_page(
     page = Path(mlflow.artifacts.download_artifacts(run_id=run_id, artifact_path="stall"))
     assert report.verdict.sentence in (page / "report.html").read_text(encoding="utf-8")
     assert json.loads((page / "report.json").read_text(encoding="utf-8")) == report.document
-    other = stall.log_to("mlflow", report)  # no run is active any more
+    other = stall.log_to("mlflow", report)  # no run is active anymore
     assert other != run_id
     assert client.get_run(other).info.status == "FINISHED"
     with pytest.raises(stall.UsageError, match="MLflow: "):

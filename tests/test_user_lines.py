@@ -63,7 +63,7 @@ def books(items: tuple[BookItem, ...] = (), **spent_s: float) -> BooksRecord:
 
 
 def seen(*samples: tuple[Any, ...], at_s: float = 0.0, **source: str) -> StacksRecord:
-    """Each of account, item, whether in the background, frames and milliseconds."""
+    """Each sample has an account, an item, whether in the background, frames and milliseconds."""
     frames: dict[str, str] = {}
     stacks = {}
     told = []
@@ -103,7 +103,7 @@ def test_samples_divide_the_time_of_an_account_among_the_users_lines() -> None:
     ]
 
 
-def test_a_hook_of_a_callback_has_a_clock_of_its_own() -> None:
+def test_a_hook_of_a_callback_has_its_own_clock() -> None:
     name = "Report.on_train_batch_end"
     other = BookItem(
         Account.CALLBACK, "ModelCheckpoint.on_epoch_end", f"{SITE}/keras/x.py:3", 1, NS
@@ -162,7 +162,7 @@ def test_a_wait_is_given_to_what_ran_in_the_background_as_far_as_it_ran() -> Non
     )
     (line,) = lines_of(books(step=1.0, wait=3.0), samples)
     assert (line.cause, line.path, line.line) == ("input.wait", "/home/me/data.py", 12)
-    assert line.background and line.ps == 2 * PS, "it ran for half of the four seconds"
+    assert line.background and line.ps == 2 * PS, "it ran for two of the four seconds"
     (line,) = lines_of(books(step=3.5, wait=0.5), samples)
     assert line.ps == PS // 2, "and costs no more than was waited"
 
@@ -218,7 +218,7 @@ class _Host:
 
 
 class _Signals:
-    """As much of the signals as is asked for."""
+    """The parts of the signals that are used."""
 
     def __init__(self, *lines: CodeLine) -> None:
         self.code_lines = lines
@@ -247,7 +247,7 @@ def test_a_finding_has_the_lines_of_the_cause_that_its_evidence_shows(
 ENTRY: Any = vars(LINE)
 
 
-def test_a_line_is_told_by_file_function_and_seconds() -> None:
+def test_a_line_is_shown_with_file_function_and_seconds() -> None:
     assert code_place(ENTRY) == "train.py:41 Report.hook"
     assert code_cost(ENTRY) == "2.00 s"
     behind: Any = {**ENTRY, "background": True}

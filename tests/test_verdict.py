@@ -67,7 +67,7 @@ def test_what_comes_again_is_named_where_a_finding_explains_it() -> None:
     )
 
 
-def test_tracing_anew_may_come_back_with_the_next_shape() -> None:
+def test_retracing_may_come_back_with_the_next_shape() -> None:
     verdict = judge(first_cause_once(compile__retracing=6000, compute__step=2000), ())
     assert verdict.status == "slow_once"
     assert verdict.sentence.startswith("Slow once: ")
@@ -88,7 +88,7 @@ def test_a_bucket_that_costs_more_than_the_finding_stays_the_primary_one() -> No
     assert judge(signals(**COMPUTES), (small,)).primary == "host"
 
 
-def test_what_wins_nothing_surely_or_little_leaves_a_computing_run_healthy() -> None:
+def test_a_change_that_may_save_nothing_or_little_leaves_a_computing_run_healthy() -> None:
     run = signals(compute__step=9000, host__python=1000)
     run = replace(run, timeline=replace(run.timeline, window=replace(run.timeline.window, epoch=0)))
     unsure = finding("ST407", "compute", 0, 8000, severity="consider")
@@ -97,7 +97,7 @@ def test_what_wins_nothing_surely_or_little_leaves_a_computing_run_healthy() -> 
 
 
 def test_time_of_a_bucket_inside_the_finding_goes_with_it() -> None:
-    """Of five seconds of Python, one and a half are in a validation of four."""
+    """One and a half of five seconds of Python are in a validation of four."""
     run = signals(compute__step=2000, host__python=5000, compute__runtime=3000)
     validation = finding(
         "ST404", "compute", 2500, 4000, blames_ms=(5500, 9500), later_ms=(2500, 4000),
@@ -117,7 +117,9 @@ def test_a_validation_that_mostly_waits_for_its_input_is_slow_input() -> None:
     assert judge(run, (validation,)).primary == "input"
 
 
-def test_who_waits_for_what_comes_once_hears_of_a_validation_that_comes_again() -> None:
+def test_a_reader_who_waits_for_what_comes_once_is_told_about_a_validation_that_comes_again() -> (
+    None
+):
     run = first_cause_once(compile__tracing=6000, compute__step=4000)
     validation = finding("ST404", "compute", 2500, 3500, later_ms=(2500, 3500))
     sentence = judge(run, (validation,)).sentence

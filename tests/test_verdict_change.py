@@ -28,7 +28,7 @@ def changed(before: Facts, **fields: Any) -> str:
     return found["why"]
 
 
-def test_figures_that_move_are_no_other_verdict(real: Facts) -> None:
+def test_figures_that_change_are_not_a_different_verdict(real: Facts) -> None:
     after: Facts = {**real, "steps": real["steps"] + 1, "sentence": "in other words"}
     assert verdict_change(real, after, NOW_S) is None
 

@@ -1,4 +1,4 @@
-"""`stall-analyze watch`: files that are still being written, and what is shown of them."""
+"""`stall-analyze watch`: files that are still being written, and what it shows."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def test_a_look_reads_only_what_is_new(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("cut", [1, 11, 12, 13, 40, -5, -1])
-def test_a_half_written_record_is_read_when_the_rest_has_come(tmp_path: Path, cut: int) -> None:
+def test_a_half_written_record_is_read_when_it_is_complete(tmp_path: Path, cut: int) -> None:
     path = tmp_path / captures.file_name()
     path.write_bytes(HEADER + fit()[:cut])
     file = FollowedFile(str(path))
@@ -59,12 +59,12 @@ def test_long_records_are_read_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("junk", [framed(b"no event"), b"\xff" * 64, framed(b"")])
-def test_junk_between_the_records_is_no_error(log: LiveLog, junk: bytes) -> None:
+def test_junk_between_the_records_is_not_an_error(log: LiveLog, junk: bytes) -> None:
     log.append(captures.start(), fit(), epoch(0.0), junk, books(0.0, [USUAL]))
     assert log.state(1.0).trains
 
 
-def test_a_file_that_was_cut_back_is_read_anew(log: LiveLog) -> None:
+def test_a_file_that_was_truncated_is_read_again(log: LiveLog) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [USUAL] * 5))
     followed = log.followed()
     assert looked_at(followed, 5.0).processes[0].step == 5
@@ -84,7 +84,7 @@ def test_a_file_that_is_gone_for_a_moment_changes_nothing(log: LiveLog) -> None:
 # ---------------------------------------------------------------- the command
 
 
-def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
+def test_a_run_that_is_over_gets_the_usual_verdict(
     log: LiveLog, capsys: pytest.CaptureFixture[str]
 ) -> None:
     log.append(captures.start(), fit(), epoch(0.0), books(0.0, [TRACED, *[USUAL] * 9]))
@@ -95,7 +95,7 @@ def test_a_run_that_is_over_is_summed_up_by_the_usual_verdict(
     assert f"{log.folder.name} has ended. " in said and "compile" in said
 
 
-def test_of_older_runs_that_are_not_shown_it_is_said_how_many(
+def test_it_says_how_many_older_runs_are_not_shown(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for name in ("old", "older", "new"):
@@ -110,7 +110,9 @@ def test_of_older_runs_that_are_not_shown_it_is_said_how_many(
     assert "new" in said
 
 
-def test_nothing_to_watch_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_says_that_there_is_nothing_to_watch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert cli.main(["watch", str(tmp_path), "--once"]) == 3
     assert "Nothing is captured in" in capsys.readouterr().out
     assert cli.main(["watch", str(tmp_path / "later"), "--once"]) == 3

@@ -1,4 +1,4 @@
-"""Killed jobs: files that end anywhere, and folders that hold half of what they should.
+"""Killed jobs: files that end anywhere, and folders with half of what they should contain.
 
 Whatever is left, the report says what it can: never a traceback, never a sum that does not add up,
 and never one host that hides another.
@@ -31,7 +31,7 @@ anywhere = st.floats(0, 1, exclude_max=True)
 
 
 def answers(logdir: Path) -> list[ReportEntry]:
-    """The entries of all runs, each of them sound."""
+    """The entries of all runs, after a check that each is sound."""
     entries = []
     for run in find_runs([str(logdir)]).runs:
         outcome = analyze_one(run)
@@ -101,7 +101,7 @@ def test_a_cut_host_never_hides_a_whole_one(share: float) -> None:
 @settings(max_examples=40, deadline=None)
 @given(share=anywhere, late_is_cut=st.booleans())
 def test_a_cut_worker_never_hides_its_peer(share: float, late_is_cut: bool) -> None:
-    """Of the late worker and the one that waits for it, whichever is left speaks for itself."""
+    """Whichever is left, the late worker or the one that waits for it, gets its own report."""
     with copy_of("communication_straggler") as logdir:
         waiting, late = sorted(logdir.rglob("*.xplane.pb"))
         cut_one, whole = (late, waiting) if late_is_cut else (waiting, late)
@@ -130,7 +130,7 @@ def test_traces_without_events_and_events_without_traces() -> None:
 
 
 def worker_file(folder: Path, index: int, begins_s: float, *records: bytes) -> None:
-    """The capture of one worker of two, in an attempt that begins so many seconds later."""
+    """The capture of one of two workers, in an attempt that begins that many seconds later."""
     task = {"type": "worker", "index": index}
     pid = 100 + index + round(begins_s)
     path = folder / captures.file_name(captures.START_S + begins_s, pid=pid)
@@ -142,7 +142,7 @@ def _ns(at_s: float) -> int:
     return captures.START_NS + round(at_s * 1e9)
 
 
-def test_each_restart_of_a_cluster_is_a_run_of_its_own(tmp_path: Path) -> None:
+def test_each_restart_of_a_cluster_is_a_separate_run(tmp_path: Path) -> None:
     for attempt_s in (0.0, 300.0):
         for index in (0, 1):
             worker_file(
@@ -151,7 +151,7 @@ def test_each_restart_of_a_cluster_is_a_run_of_its_own(tmp_path: Path) -> None:
                 attempt_s,
                 captures.mark("epoch_begin", attempt_s + 1),
                 captures.steps(attempt_s + 1, 20, 1.0),
-                # In the first attempt worker 1 is gone half-way; the second one ends well.
+                # In the first attempt, worker 1 is gone halfway; the second one ends well.
                 *(
                     [captures.mark("epoch_end", attempt_s + 22, step=20)]
                     if attempt_s

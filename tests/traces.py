@@ -33,7 +33,7 @@ def call(
     count: int = 1,
     graph: str = GRAPH,
 ) -> list[Event]:
-    """One call of a train function: traced for a while, made ready for a while, then run."""
+    """One call of a train function: traced for a while, prepared for a while, then run."""
     begin = start_ms + traced_ms
     ready = begin + instantiated_ms
     how = "traced-nonXla" if traced_ms else "notTraced-nonXla"
@@ -82,7 +82,7 @@ def steps(
     names: Sequence[str] = TRAIN_OPS,
     traced: int = 1,
 ) -> tuple[list[Event], list[Event]]:
-    """Calls one after the other, and their ops, which take the last part of each call."""
+    """Calls one after another, and their ops, which take the last part of each call."""
     python: list[Event] = []
     work: list[Event] = []
     for number in range(count):
@@ -103,7 +103,7 @@ def host(*lines: tuple[str, Sequence[Event]]) -> bytes:
 def trainer(
     python: Sequence[Event], work: Sequence[Event], *lines: tuple[str, Sequence[Event]]
 ) -> bytes:
-    """A host by what its training thread and its executor do, and other threads."""
+    """A host, given what its training thread, its executor and other threads do."""
     return host(("python", python), ("tf_Compute", work), *lines)
 
 

@@ -1,4 +1,4 @@
-"""Write small XSpace files for tests, field by field, without the protobuf library."""
+"""Writes small XSpace files for tests, field by field, without the protobuf library."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def block(field_number: int, payload: bytes) -> bytes:
 
 
 class Plane:
-    """Numbers names and stats as it meets them, as the profiler does."""
+    """Numbers names and stats in order of appearance, as the profiler does."""
 
     def __init__(self, name: str, first_id: int = 0) -> None:
         self.name = name
@@ -142,7 +142,7 @@ def read_with(core: Core, path: object, progress: BytesRead = lambda _: None) ->
 
 
 def read_pure(path: object) -> Trace:
-    """Names included."""
+    """Reads a trace with the pure decoder, including names."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("STALL_PURE_PYTHON", "1")
         return read_with(pure.read_plane, path)
