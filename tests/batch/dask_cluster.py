@@ -21,7 +21,7 @@ def variables() -> dict[str, str]:
 
 @contextmanager
 def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
-    """A process of Dask, once it has said this; with what it said then."""
+    """Starts a process of Dask and waits until it prints this; returns it with that line."""
     started = subprocess.Popen(
         [sys.executable, "-m", *command], stderr=subprocess.PIPE, text=True, env=variables()
     )
@@ -32,7 +32,7 @@ def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], s
                 break
         else:
             raise AssertionError(f"{command[0]} ended with {started.wait()}")
-        # A pipe that nobody empties would stop it.
+        # A pipe that nobody empties would block it.
         threading.Thread(target=started.stderr.read, daemon=True).start()
         yield started, line
     finally:
@@ -42,7 +42,7 @@ def process(*command: str, says: str) -> Iterator[tuple[subprocess.Popen[str], s
 
 @contextmanager
 def cluster(workers: int) -> Iterator[tuple[str, list[subprocess.Popen[str]]]]:
-    """A scheduler and its workers, on loopback: its address, and they."""
+    """A scheduler on loopback: its address, and its workers."""
     with ExitStack() as stack:
         scheduler = ("distributed.cli.dask_scheduler", "--host", "127.0.0.1", "--port", "0",
                    "--no-dashboard")  # fmt: skip

@@ -24,7 +24,7 @@ from tests.real_documents import divided
 
 ROOT = Path(__file__).resolve().parents[2]
 SAMPLES = ROOT / "sample_logs"
-LONG_AGO_S = 1_790_000_000  # nobody writes to such files any more
+LONG_AGO_S = 1_790_000_000  # nobody writes to such files anymore
 SECONDS = 1000  # milliseconds, for `facts`
 HELD = """
 import os, time
@@ -65,7 +65,7 @@ def hold_from(name: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def fake_run(name: str, changed_unix_s: float | None = LONG_AGO_S, stamp: str = "1") -> Run:
-    """A run of which no file exists."""
+    """A run without any files."""
     files = (EventFile(f"logs/{name}/events", "train", 10, stamp=stamp),)
     return Run(name, f"logs/{name}", (), files, changed_unix_s=changed_unix_s)
 
@@ -73,7 +73,7 @@ def fake_run(name: str, changed_unix_s: float | None = LONG_AGO_S, stamp: str = 
 def analyzed(
     root: Path | str, store: Path, wanted: Selection | None = None
 ) -> tuple[Batch, list[Facts]]:
-    """A whole batch in this process, and what it was told of each run."""
+    """A whole batch in this process, and what was reported about each run."""
     heard: list[Facts] = []
     batch = Batch(ResultStore(store), heard.append)
     batch.find([str(root)], wanted or Selection())
@@ -83,7 +83,7 @@ def analyzed(
 
 
 def facts(name: str = "r", causes_ms: dict[str, int] | None = None, **more: Any) -> Facts:
-    """Of a real run whose time is divided like this."""
+    """The facts of a real run whose time is divided like this."""
     return facts_of(divided(name, causes_ms or {"compute.step": 1000}, **more))
 
 

@@ -22,12 +22,12 @@ from tests.patience import PATIENCE_S
 HOST = "127.0.0.1"
 START_WITHIN_S = PATIENCE_S
 BUCKET = "bucket"
-# Moto checks no signature, but takes the region out of this.
+# Moto checks no signature, but reads the region from this.
 AUTHORIZATION = "AWS4-HMAC-SHA256 Credential=testing/20260101/us-east-1/s3/aws4_request"
 
 
 class Proxy(ThreadingHTTPServer):
-    """Forwards to the server; of objects, counts requests and bytes that were fetched whole."""
+    """Forwards to the server, and counts requests and fetched bytes of objects."""
 
     daemon_threads = True
 
@@ -39,7 +39,7 @@ class Proxy(ThreadingHTTPServer):
         self.gets: Counter[str] = Counter()
         self.lists = 0
         self.cut = 0
-        self.cut_every = 0  # of the fetches, so many lose their connection half-way
+        self.cut_every = 0  # one fetch in this many loses its connection halfway
         self._fetches = 0
 
     def cuts_this_one(self) -> bool:

@@ -33,7 +33,7 @@ def compared(tmp_path: Path, before: dict[str, Any], now: dict[str, Any]) -> Com
 def grown(
     tmp_path: Path, now_ms: dict[str, int], before: Any = None, **more: Any
 ) -> list[dict[str, int]]:
-    """What has grown, in milliseconds, of the run if it is worse."""
+    """What has grown, in milliseconds, if the run is worse."""
     entry = divided("r", BEFORE, **(before or {}))
     made = compared(tmp_path, entry, {"name": "r", "causes_ms": now_ms, **more})
     return [{name: ps // MS for name, ps in worse.grown_ps.items()} for worse in made.worse]

@@ -103,7 +103,7 @@ def test_nothing_at_all_is_an_error(tmp_path: Path) -> None:
 
 
 def misbehaves(run: Run, progress: Progress) -> RunResult:
-    """By the name of the run."""
+    """Results by the name of the run."""
     if run.name.startswith("crash"):
         os.kill(os.getpid(), signal.SIGSEGV)
     if run.name.startswith("killed"):
@@ -137,7 +137,7 @@ def test_a_process_that_dies_costs_only_its_own_run() -> None:
 
 
 class Hurried(WorkerProcess):
-    """Only with what hangs: of a busy machine nobody knows how long the others take."""
+    """Only with what hangs: on a busy machine, the others may take any time."""
 
     def do(self, work: Any, run: Run, *more: Any, **named: Any) -> Any:
         if run.name != "hang":

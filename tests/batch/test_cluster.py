@@ -1,4 +1,4 @@
-"""On a Dask cluster of separate processes: the same bytes as here, whoever dies on the way."""
+"""A Dask cluster of separate processes gives the same bytes, whatever dies on the way."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def test_without_dask_it_is_said_before_the_work(monkeypatch: pytest.MonkeyPatch
 
 def test_workers_that_die_in_every_task_cost_these_runs_alone() -> None:
     class KilledWorker(Exception):
-        """As Dask calls it."""
+        """Named as in Dask."""
 
     def do(work: object, run: Run) -> RunResult:
         if run.name == "bad":

@@ -1,4 +1,4 @@
-"""Which runs are wanted, and how that is said."""
+"""Which runs are wanted, and how to say so."""
 
 from __future__ import annotations
 

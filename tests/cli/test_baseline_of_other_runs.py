@@ -1,4 +1,4 @@
-"""A baseline of another PATH: its runs have other names, and nothing can be compared."""
+"""A baseline from another PATH: its runs have other names, and nothing can be compared."""
 
 from __future__ import annotations
 

@@ -157,7 +157,7 @@ def test_junit_has_a_suite_for_each_run_and_fails_what_is_worth_acting_on() -> N
 
 
 def test_a_test_in_junit_has_the_same_name_in_every_build() -> None:
-    """Titles hold seconds, and a server follows a test by its name."""
+    """Titles contain seconds, and a server tracks a test by its name."""
     runs = [RunProblems("r", 1.0, [problem(title=f"took {n} s", name="tracing") for n in (1, 2)])]
     (suite,) = checked_junit("".join(junit.render(runs)))
     assert [case.attrib["name"] for case in suite] == ["ST001 tracing", "ST001 tracing"]

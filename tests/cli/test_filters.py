@@ -30,7 +30,7 @@ OK, USAGE, OVER_LIMIT = 0, 2, 5
 def test_runs_are_chosen_by_what_was_found(
     filters: list[str], chosen: list[str], capsys: Capsys
 ) -> None:
-    for _ in range(2):  # read anew, and known
+    for _ in range(2):  # read again, and known
         assert cli.main([*LOGS, "--json", *filters]) == OK
         output = capsys.readouterr()
         document = json.loads(output.out)

@@ -1,4 +1,4 @@
-"""What `stall-analyze` says before any work: the help, and the way on after a mistake."""
+"""What `stall-analyze` says before any work: the help, and what to do after a mistake."""
 
 from __future__ import annotations
 

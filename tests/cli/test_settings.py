@@ -1,4 +1,4 @@
-"""Settings in files and in the environment: which of them holds, and what is refused."""
+"""Settings in files and in the environment: which of them applies, and what is refused."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ STEPS = 40
 
 @dataclass(frozen=True)
 class Stage:
-    """A stage on some thread; of each wait it takes up `share`, in `elements` equal parts."""
+    """A stage on some thread; it takes up `share` of each wait, in `elements` equal parts."""
 
     path: str  # "[*]" stands for the number of an inner iterator, another one for each element
     share: float = 1.0
@@ -26,7 +26,7 @@ class Stage:
 
 @dataclass(frozen=True)
 class Program:
-    """Steps that wait and then compute; what the pipeline does, it does during the wait."""
+    """Steps that wait and then compute; the pipeline works during the wait."""
 
     consumer: Sequence[Stage]
     producer: Sequence[Stage] = ()
@@ -34,10 +34,10 @@ class Program:
     wait_ms: float = 20
     work_ms: float = 5
     first_wait_ms: float | None = None
-    background_ms: float = 0  # of producing beside a step that does not wait
+    background_ms: float = 0  # of producing during a step that does not wait
     between_ms: float = 0
-    never_rests: bool = False  # the functions go on beside the step, and between the steps
-    made_at: Sequence[int] = ()  # steps before which an iterator is made, in 300 ms
+    never_rests: bool = False  # the functions also run during the step, and between the steps
+    made_at: Sequence[int] = ()  # steps before which an iterator is created, in 300 ms
 
     def signals(self, folder: Path) -> Signals:
         lines: dict[str, list[Event]] = {name: [] for name in THREADS}

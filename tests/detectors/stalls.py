@@ -1,4 +1,4 @@
-"""Captures of a run that does not go on, and what is said of them."""
+"""Captures of a run that does not continue, and what is said about them."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def state_of(log: EventLog) -> str | None:
 
 
 def held(*frames: str, steps: int = 0) -> bytes:
-    """What faulthandler left of a process in which no Python could run."""
+    """What faulthandler left behind in a process in which no Python could run."""
     return write.record(
         "dump", LAST_STEP_S + 18, reason="no_step", step=steps, idle_s=18.0, phase="startup",
         cpu_s=None, threads=[thread(*frames, main=True)], native=[], interpreter_held=True,

@@ -56,7 +56,7 @@ DETECTORS = (
     python_function_in_map, python_generator, serial_map, shuffle_fill, slow_first_element,
     slow_source,
 )  # fmt: skip
-# As tf.data calls its stages in a trace.
+# The names of tf.data's stages in a trace.
 KINDS = (
     "Map", "ParallelMapV2", "MapAndBatch", "Filter", "ParallelFilter", "Scan", "FlatMap",
     "InterleaveV2", "ParallelInterleaveV4", "BatchV2", "ParallelBatch", "PaddedBatchV2", "Shuffle",
@@ -65,7 +65,7 @@ KINDS = (
     "Unbatch", "Rebatch", "FiniteTake", "FiniteSkip", "Shard", "Prefetch", "PrivateThreadPool",
     "DirectedInterleave", "ForeverRepeat", "TensorSlice", "Range",
 )  # fmt: skip
-# What their functions may do, where they have any.
+# What their functions may do, if they have any.
 WITH_FUNCTIONS = ("Map", "Parallel", "Filter", "Scan")
 FUNCTIONS = ((), PYTHON, NATIVE, DECODE)
 RAN: set[str] = set()  # advice that has been run
@@ -107,7 +107,7 @@ def all_findings(signals: Signals) -> list[Finding]:
 def test_every_advice_about_a_stage_runs_in_tensorflow(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """`before` as well: it has to be what the user may have written."""
+    """`before` as well: it must be something that the user may have written."""
     monkeypatch.chdir(tmp_path)  # caches are files there
     run_all_advice(programs(kind), tmp_path)
 
@@ -139,7 +139,7 @@ def run_all_advice(several: Iterable[Program], tmp_path: Path) -> None:
 
 
 def check_calls(code: str) -> None:
-    """Every call of TensorFlow's or Keras's has the arguments that it is given."""
+    """Every function of TensorFlow or Keras that is called has the arguments that it is given."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Call) and (function := _function(node.func)) is not None:
             given = {keyword.arg: None for keyword in node.keywords if keyword.arg}
@@ -148,7 +148,7 @@ def check_calls(code: str) -> None:
 
 
 def _function(node: ast.expr) -> Callable[..., Any] | None:
-    """`tf.io.decode_jpeg`, or the method of a dataset or a model; None of the user's own."""
+    """`tf.io.decode_jpeg`, or the method of a dataset or a model; None for the user's own."""
     if not isinstance(node, ast.Attribute):
         return None
     dotted = ast.unparse(node)
@@ -168,7 +168,7 @@ def _function(node: ast.expr) -> Callable[..., Any] | None:
 
 
 def run(code: str, world: dict[str, Any]) -> None:
-    """As it stands; a dataset at its end is read."""
+    """Runs the code as it is; if it ends with a dataset, that is read."""
     tree = ast.parse(code)
     last = tree.body[-1]
     exec(compile(ast.Module(tree.body[:-1], []), code, "exec"), world)
@@ -197,7 +197,7 @@ def functions_for(code: str) -> dict[str, Any]:
 
 
 def names_of_advice(folder: Path) -> dict[str, Any]:
-    """What the names in the code stand for."""
+    """What the names in the code mean."""
 
     class MyData(keras.utils.PyDataset):  # type: ignore[name-defined]
         def __init__(self, paths: list[str], **options: Any) -> None:

@@ -1,4 +1,4 @@
-"""Programs whose Python is at work all the while, and what that is."""
+"""Programs whose Python is always at work, and what it is doing."""
 
 from __future__ import annotations
 

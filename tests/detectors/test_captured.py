@@ -103,7 +103,7 @@ def test_the_first_layer_whose_gradient_vanishes_is_named() -> None:
 
 
 def test_small_gradients_that_still_teach_are_left_alone() -> None:
-    """Adam divides gradients by their size: the weights move all the same."""
+    """Adam divides gradients by their size: the weights still move."""
     ratios = {f"update_ratio/{layer}": at_steps([1e-3] * len(MEASURED)) for layer in LAYERS}
     series = norms(3e-8, 2e-5, 0.3, loss=FALLING, **ratios)
     assert checked(vanishing_or_exploding_gradients, captured(series)) is None
@@ -139,7 +139,7 @@ def test_one_spike_and_overflows_that_loss_scaling_survives_are_no_explosion() -
 
 
 def test_a_nan_out_of_the_blue_is_no_explosion() -> None:
-    """One bad batch, or log(0): the norms were as ever in the measured step before."""
+    """One bad batch, or log(0): the norms were as usual in the measured step before."""
     series = norms(1.0, 1.0, 1.0)
     for logged in series.values():
         logged.value[18:] = math.nan
@@ -171,7 +171,7 @@ def test_sparse_layers_are_a_note_and_half_of_the_units_nothing() -> None:
 
 
 def test_a_loss_without_any_gradient_is_no_dead_layer() -> None:
-    """Of a batch that is predicted perfectly, every gradient is zero."""
+    """Every gradient of a batch that is predicted perfectly is zero."""
     assert checked(dead_units, captured(dead(1.0, 1.0, 1.0))) is None
     over = captured(dead(1.0, 1.0, 1.0, loss=at_steps([1e-7] * len(MEASURED))))
     assert checked(dead_units, over) is None

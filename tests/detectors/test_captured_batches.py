@@ -1,4 +1,4 @@
-"""What a look at batches and weights makes certain: each detector on its own case, and near it."""
+"""What a look at batches and weights makes certain: each detector on its case and a near miss."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ CLASSIFIER = model(units=10)
 def looked(
     losses: float | Any = 2.3, keras: KerasConfig | None = CLASSIFIER, **numbers: float | Any
 ) -> EventLog:
-    """Three epochs; `__` in the name of a number stands for a slash."""
+    """Three epochs; `__` in the name of a number means a slash."""
     usual: dict[str, Any] = {
         "rows": 32,
         "inputs__not_finite": 0.0,

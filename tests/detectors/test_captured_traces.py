@@ -1,4 +1,4 @@
-"""What a capture and a trace say together: thread settings, and buffers against the memory."""
+"""What a capture and a trace say together: thread settings, and buffers compared with memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ STEPS = 20
 def epoch_log(
     resident_gb: np.ndarray | None = None, intra_op: int = 0, fill_s: float = FILL_S
 ) -> EventLog:
-    """An epoch of which the memory was sampled each second; 16 GB are the limit."""
+    """An epoch whose memory was sampled every second; the limit is 16 GB."""
     end_ns = START_NS + round((fill_s + STEPS * STEP_MS / 1e3) * NS)
     series = {}
     if resident_gb is not None:
@@ -79,7 +79,7 @@ def test_a_shuffle_buffer_against_the_memory(tmp_path: Path) -> None:
 
 
 def test_the_setting_itself_decides_how_many_threads_there_are(tmp_path: Path) -> None:
-    """One thread was seen at work; that it was set to one, only a capture knows."""
+    """One thread was seen at work; only a capture knows that it was set to one."""
     finding = found(one_intra_op_thread, tmp_path, epoch_log(intra_op=1, fill_s=0))
     assert finding is not None and "has set the number" in finding.explanation
     assert found(one_intra_op_thread, tmp_path, epoch_log(intra_op=0, fill_s=0)) is None

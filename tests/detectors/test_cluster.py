@@ -1,4 +1,4 @@
-"""Several hosts and unfinished runs: each detector fires on its case and not next to it."""
+"""Several hosts and unfinished runs: each detector fires on its case, not on a near miss."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ cluster = clusters.signals_for
 
 
 def job(**pauses_ms: float) -> Job:
-    """Hosts that pause before each step but the first."""
+    """Hosts that pause before each step except the first."""
     return {
         name: [PUNCTUAL, *steadily(Way(pause_ms=pause_ms), STEPS - 1)]
         for name, pause_ms in pauses_ms.items()
@@ -85,7 +85,7 @@ def test_workers_that_are_even_are_left_alone(tmp_path: Path) -> None:
 
 
 def alone(folder: Path, others_ms: float) -> Signals:
-    """One host of two, of which the other was not recorded."""
+    """One of two hosts; the other was not recorded."""
     (mine, _) = write_job(folder, job(alone=0, unseen=others_ms), clocks=False)
     timeline = timeline_of(folder, traces_of([mine]))
     return signals_for(timeline)

@@ -1,4 +1,4 @@
-"""Tracing and graphs: each detector fires on its own case, and not next to it."""
+"""Tracing and graphs: each detector fires on its own case, and not on a near miss."""
 
 from __future__ import annotations
 
@@ -106,7 +106,7 @@ def test_long_gaps_between_steps_are_not_the_loops_own(tmp_path: Path) -> None:
 
 
 def traced_twice(first_ms: float, second_ms: float, name: str = "train_step") -> list[Event]:
-    """A call that makes variables: traced with them, then initialized, then traced without."""
+    """A call that creates variables: traced with them, then initialized, then traced without."""
     again = first_ms + 10
     ready = again + second_ms
     graph = f"__inference_{name}_7"
@@ -309,7 +309,7 @@ def test_two_graphs_may_be_meant(tmp_path: Path) -> None:
 
 
 def test_the_steps_of_two_models_are_two_functions_of_one_name(tmp_path: Path) -> None:
-    """Called in turn, each is traced once: that is no retracing."""
+    """Called in turn, each is traced once: that is not retracing."""
     python: list[Event] = []
     work: list[Event] = []
     for number in range(8):

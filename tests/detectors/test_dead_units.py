@@ -113,7 +113,7 @@ def test_weights_that_stand_still_while_the_loss_does_too() -> None:
         (layers(a=True), STILL, STILL),  # nothing is trained
         (layers(a=True), HistogramSums(9, same_run=4), MOVES),
         (layers(a=True), MOVES, MOVES),
-        (None, STILL, MOVES),  # nobody says that it is trainable
+        (None, STILL, MOVES),  # it is not known to be trainable
     ],
 )
 def test_weights_that_may_stand_still(

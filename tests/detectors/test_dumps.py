@@ -42,7 +42,7 @@ def origin(dump: Dump, folder: Path) -> Origin:
 
 
 def step(dump: Dump, **bad: dict[str, Any]) -> Dump:
-    """One call of the function, in which these ops are bad; the others are finite."""
+    """One call of the function in which these ops are bad and the others are finite."""
     for op in ("x", "w", "product", "log", "loss", "gradient"):
         dump.tensor(op, **bad.get(op, {}))
     return dump.call()
@@ -82,7 +82,7 @@ def test_the_order_of_the_records_does_not_decide(tmp_path: Path) -> None:
 
 
 def test_what_went_bad_in_later_steps_is_no_origin(tmp_path: Path) -> None:
-    """In the next step the weights are bad, and so is all that comes before the origin."""
+    """In the next step, the weights are bad, and so is everything before the origin."""
     assert origin(step(step(program(), **FROM_LOG), **EVERYTHING), tmp_path).name == "log"
 
 
@@ -134,7 +134,7 @@ def test_bad_data_is_called_so(tmp_path: Path) -> None:
 
 
 def inner_function(dump: Dump) -> Dump:
-    """The step in a function of its own, whose arguments the debugger does not look at."""
+    """The step is a separate function, whose arguments the debugger does not look at."""
     dump.op("Placeholder", "data", graph=INNER).op("MatMul", "product", "data", "w", graph=INNER)
     dump.op("ReadVariableOp", "w", "handle", graph=INNER)
     return dump.op("AssignSubVariableOp", "update", "handle", "product", graph=INNER)
@@ -145,7 +145,7 @@ def inner_step(dump: Dump, **counts: int) -> Dump:
 
 
 def test_a_map_is_named_for_data_that_the_step_itself_takes_in(tmp_path: Path) -> None:
-    """In Keras 2 the iterator and the step are in one graph."""
+    """In Keras 2, the iterator and the step are in one graph."""
     dump = program().op("Log", "scaled", "args_0", graph="map", graph_name="Dataset_map_scale")
     dump.tensor("args_0", graph="map").tensor("scaled", graph="map", nan=1)
     bad = EVERYTHING | {"x": NAN, "w": {}}
@@ -180,7 +180,7 @@ def test_a_map_that_makes_bad_data_is_named(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("kind", ["StatelessIf", None])
 def test_an_origin_in_a_function_that_the_step_calls(tmp_path: Path, kind: str | None) -> None:
-    """The debugger does not look at what a call gives back, nor tells of all of them."""
+    """The debugger does not look at what a call returns, nor does it report all calls."""
     dump = Dump().op("Mul", "gradient", "call")
     if kind is not None:
         dump.op(kind, "call", "x")
@@ -220,7 +220,7 @@ def test_a_line_that_starts_the_training_is_not_blamed(tmp_path: Path) -> None:
 
 
 def test_a_gradient_is_blamed_on_the_line_of_its_op(tmp_path: Path) -> None:
-    """Which is found by what it is given: the output of the op, or its input."""
+    """It is found by its argument: the output of the op, or its input."""
     dump = program().op("Reciprocal", "gradient_tape/log/Reciprocal", "log", frames=["fit"])
     dump.op("AssignSubVariableOp", "update_2", "handle", "gradient_tape/log/Reciprocal")
     step(dump.tensor("gradient_tape/log/Reciprocal"))

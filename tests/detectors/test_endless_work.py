@@ -1,4 +1,4 @@
-"""What TensorFlow is at in a run that hangs: what never ends, and what may yet end."""
+"""What TensorFlow is doing in a run that hangs: what never ends, and what may yet end."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.detectors.stalls import (
     state_of,
 )
 
-Chain = Sequence[tuple[str, int]]  # a stage as TensorFlow runs it, and what it has given
+Chain = Sequence[tuple[str, int]]  # a stage as TensorFlow runs it, and what it has produced
 HUNGRY = (("Root", 0), ("Prefetch", 0), ("BatchV2", 0))  # stages that wait for the one below
 FILTERED: tuple[Json, ...] = (
     {"name": "Batch", "where": "", "size": -2},
@@ -35,7 +35,7 @@ CONVERGES: tuple[Json, ...] = ({"where": "/home/me/layers.py:13 call", "of_input
 def work(
     at_s: float, chain: Chain, stages: Sequence[Json] = FILTERED, source: int = 0, **more: object
 ) -> bytes:
-    """`source`: the number of the innermost iterator, which is made anew with the data."""
+    """`source`: the number of the innermost iterator, which is created again with the data."""
     ids = [*range(1, len(chain)), source or len(chain)]
     counts = [
         {"id": id, "name": name, "gave": gave} for id, (name, gave) in zip(ids, chain, strict=True)
@@ -258,7 +258,7 @@ def test_of_a_loop_in_python_its_lines_are_told(tmp_path: Path) -> None:
 def test_whose_socket_it_is_decides_what_the_wait_is(
     tmp_path: Path, frames: tuple[str, ...], bucket: str
 ) -> None:
-    """The script's own is of another worker, a library's of a server, a callback's of the host."""
+    """The script's own waits for a worker, a library's for a server, a callback's for the host."""
     looks = stall(thread(*frames, main=True, wait="recvfrom", on="a socket"))
     found, finding, _ = judged(write.read(tmp_path, before() + looks))
     assert found is not None and (found.state, found.bucket) == (STUCK, bucket)

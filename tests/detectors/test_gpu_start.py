@@ -1,4 +1,4 @@
-"""What a start on a GPU costs once, by the console, by the driver's calls and by a capture.
+"""What a start on a GPU costs once, according to the console, the driver's calls and a capture.
 
 Lines of public threads about kernels compiled from PTX, and of failures of NCCL and CUDA, with
 their times and hosts made up.

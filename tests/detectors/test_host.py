@@ -1,4 +1,4 @@
-"""Python around the steps: each detector fires on its own case and is silent next to it."""
+"""Python around the steps: each detector fires on its own case and is silent on a near miss."""
 
 from __future__ import annotations
 
@@ -335,7 +335,7 @@ def test_event_files_alone_tell_that_the_first_epoch_was_slow() -> None:
 
 
 def test_what_little_could_not_decide_is_said_with_the_capture_that_does(tmp_path: Path) -> None:
-    """However the verdict words its candidates: ST411 stays a note beside it."""
+    """However the verdict words its candidates, ST411 stays a note next to it."""
     part = training(tmp_path, planes=[clock(5 * NS_PER_S, 0.3)], events=epochs_ending_at(11))
     report = diagnosed(part.timeline)
     assert len(report.verdict.candidates) > 1

@@ -1,4 +1,4 @@
-"""What each input detector makes of a pipeline, and of its near misses."""
+"""What each input detector finds in a pipeline, and in its near misses."""
 
 from __future__ import annotations
 
@@ -164,7 +164,7 @@ def test_a_buffer_is_filled_while_the_steps_could_run(tmp_path: Path) -> None:
 
 
 def test_elements_that_the_epoch_never_uses_need_not_be_made(tmp_path: Path) -> None:
-    """Of 400 elements in the buffer, 40 steps take 40."""
+    """40 steps take 40 of the 400 elements in the buffer."""
     stages = (
         Stage("Root::Prefetch::Shuffle", 0.999, 1, {"buffer_size": 400}),
         Stage("Root::Prefetch::Shuffle::Map", 0.99, 400, {"name": "MapDataset:1"}),
@@ -326,7 +326,7 @@ def test_idle_input_is_not_worth_a_note(tmp_path: Path) -> None:
 
 
 def _hidden(folder: Path, produce_ms: float) -> Signals:
-    """Steps of 30 ms, and a generator beside them that is always in time."""
+    """Steps of 30 ms, and a generator that is always in time."""
     calls, computing = steps(0, STEPS, length_ms=30)
     stages = [Stage("Root::Prefetch::FlatMap"), Stage("Root::Prefetch::FlatMap[0]::Generator")]
     starts = [n * 30 for n in range(STEPS)]

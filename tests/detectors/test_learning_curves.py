@@ -1,4 +1,4 @@
-"""Whole courses of losses and accuracies, made from formulas, and what is said of each."""
+"""Whole curves of losses and accuracies, made from formulas, and what is said about each."""
 
 from __future__ import annotations
 

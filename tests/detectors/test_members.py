@@ -168,7 +168,7 @@ def test_the_errors_of_the_others_lead_to_the_one_that_ended_first() -> None:
     assert "3 of the 3 others failed with UnavailableError" in finding.explanation
     first = signals.cluster.ended_first
     assert first is not None
-    # It was last heard of at 59 s, but the others made steps with it until 60 s.
+    # It was last heard from at 59 s, but the others made steps with it until 60 s.
     assert first.at_unix_ns == START_NS + 60 * NS
     assert first.others_waited_ps == pytest.approx((20 + 21 + 21) / 3 * PS_PER_S)
     verdict = judge(signals, (finding,))
@@ -187,7 +187,7 @@ def test_to_fail_is_no_step_that_the_one_gone_first_was_there_for() -> None:
 def test_records_that_stop_while_the_others_go_on() -> None:
     gone = captured(worker(0, 300, steps=9, idle_s=200), worker(1, 99, steps=9))
     assert found(ended_first.check(gone), "act").title.startswith("box-worker-1 ended first")
-    # Half a minute may be the time between two records, and a last word is no death.
+    # Half a minute may be the time between two records, and a last word does not mean death.
     assert ended_first.check(captured(worker(0, 130, steps=9), worker(1, 100, steps=9))) is None
     left = captured(worker(0, 300, steps=9), worker(1, 99, steps=9, ended="exit"))
     assert ended_first.check(left) is None
@@ -202,7 +202,7 @@ def test_workers_that_blame_each_other_leave_it_open() -> None:
 
 
 def cut_short(folder: Path, after: int, others_go_on: bool) -> Signals:
-    """Two hosts, of which the trace of one ends after so many steps; then the other waits."""
+    """Two hosts; the trace of one ends after that many steps, and then the other waits."""
     goes_on = steadily(PUNCTUAL, 300) if others_go_on else [Way(input_ms=3000)]
     files = write_job(
         folder,

@@ -1,4 +1,4 @@
-"""Memory: what the allocators said, and the detectors that listen."""
+"""Memory: what the allocators reported, and the detectors that use it."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def test_momentum_multiplies_the_rate_and_a_loss_that_came_back_is_a_hint() -> N
 
 @pytest.mark.parametrize(("rate", "advised"), [(1e4, "0.01"), (0.02, "0.002")])
 def test_a_page_names_one_lower_rate(rate: float, advised: str) -> None:
-    """A usual one for a rate that nobody uses, else a tenth of it."""
+    """The usual rate for one that nobody uses, otherwise a tenth of it."""
     diverged = 2.0 * 3.0 ** np.arange(60)
     broken = np.concatenate([diverged[:30], np.full(30, math.nan)])
     keras = model(optimizer="SGD", rate=rate)
@@ -236,7 +236,8 @@ def test_a_loss_that_never_changes_and_a_model_that_cannot() -> None:
 
 
 def test_a_model_that_had_learned_and_only_guesses_since_is_broken() -> None:
-    """As where a NaN in the data turns the weights into NaN, and relu turns those into zeros."""
+    """For example, a NaN in the data turns the weights into NaN, and relu turns those into
+    zeros."""
     learned = falling(2.4, 1.5, 20)
     broken = np.concatenate([learned, noisy(LN10, 0.006, 14)])
     finding = found(checked(no_progress, events(broken, keras=model())), "act")

@@ -1,4 +1,4 @@
-"""The pipeline as it ran: its stages, their own time, and what faster input would win."""
+"""The pipeline as it ran: its stages, their own time, and what faster input would save."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_the_outermost_stage_of_tensorflow_until_2_6_is_the_root_too(tmp_path: P
 
 
 def test_a_stage_that_sees_whole_batches_is_kept_however_quick_it_is(tmp_path: Path) -> None:
-    """A buffer's parameters say how many batches lay in it."""
+    """A buffer's parameters say how many batches were in it."""
     quick = [event("Iterator::Root::Prefetch", 0, 0.0001, buffered_elements=7)]
     python, work = steps(0, 1)
     planes = host(("python", python), ("tf_Compute", work), ("tf_data", quick))
@@ -164,7 +164,7 @@ def test_work_beside_a_pipeline_that_never_rests_may_be_faster_without_it(
 
 
 def test_a_pipeline_of_microseconds_that_is_waited_for_never_rests(tmp_path: Path) -> None:
-    """Its stages leave no rows; the 5 ms of each step count as beside it all the same."""
+    """Its stages leave no rows, but the 5 ms of each step still count as next to it."""
     gain = faster_beside_input(UNBATCHED_MAP.signals(tmp_path), in_python=False)
     assert gain.high_ps == pytest.approx(0.45 * 5 * PS_PER_MS * (STEPS - 1), rel=0.05)
 

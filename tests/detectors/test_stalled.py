@@ -1,4 +1,4 @@
-"""Slow, stuck or dead: what a capture leaves of a run that does not go on."""
+"""Slow, stuck or dead: what a capture shows about a run that does not continue."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ def test_a_step_that_ended_after_all_was_only_slow(tmp_path: Path) -> None:
 def test_a_step_that_ends_as_all_processes_are_ended_has_not_gone_on_by_itself(
     ended_s: float, state: str, tmp_path: Path
 ) -> None:
-    """Who ends a job ends its children too, for which this one may have waited."""
+    """Whoever ends a job ends its children, too, for which this one may have waited."""
     ended = write.scalars(40.0, STEPS, step_seconds=30.0)
     end = write.record("end", ended_s, reason="sigterm")
     assert state_of(write.read(tmp_path, [*before(), *stall(*STARVED), ended, end])) == state
@@ -360,7 +360,7 @@ def test_one_look_is_enough_where_tensorflow_waits_for_the_cluster(tmp_path: Pat
 
 
 def test_native_code_that_holds_the_interpreter_may_compute(tmp_path: Path) -> None:
-    """Without a cluster nothing says that it waits."""
+    """Without a cluster, nothing says that it waits."""
     assert state_of(write.read(tmp_path, [*before(0), held(*IN_THE_STEP)])) == UNSURE
 
 
@@ -415,7 +415,7 @@ def test_a_worker_that_polls_waits_for_those_that_wait_for_it(tmp_path: Path) ->
 
 
 def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> None:
-    """The other one still traces, say: nobody is stuck."""
+    """The other one may still be tracing: nobody is stuck."""
     busy = stall(thread(*IN_THE_STEP, main=True), cores=0.9)
     found = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1, *busy)))[0]
     assert found is not None and found.state == SLOW
@@ -479,7 +479,7 @@ def test_a_first_epoch_that_was_finished_is_judged_as_ever(tmp_path: Path) -> No
 
 
 def test_in_the_ledger_the_time_without_a_step_is_what_was_waited_for(tmp_path: Path) -> None:
-    """No clock could time a wait that does not end: by the books, the step was under way."""
+    """No clock can time a wait that does not end: according to the books, the step was running."""
     books = {
         "began_ns": write.START_NS + NS, "phase": "train", "epoch": 0, "items": [], "is_open": True,
         "lasted_ns": [28 * NS], "steps": [STEPS], "calls": [STEPS], "spent_ns": {"step": [28 * NS]},

@@ -1,4 +1,4 @@
-"""What the stored model shows: each lint alone is a note, and loud where the loss agrees."""
+"""What the stored model shows: each lint alone is a note, and more than that if the loss agrees."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ def test_adam_divides_by_the_size_of_the_gradient_so_that_a_clip_shortens_nothin
 
 
 def one_by_one(model: str, examples: int) -> EventLog:
-    """With an accuracy for each step, of so many examples."""
+    """With an accuracy for each step, over that many examples."""
     right = np.random.default_rng(3).binomial(examples, 0.34, size=120) / examples
     means = np.cumsum(right) / np.arange(1, 121)
     log = in_vain(model, guess=math.log(3))

@@ -78,7 +78,7 @@ def test_a_loop_that_sleeps_and_looks_again_is_stuck_and_one_long_sleep_is_slow(
 
 
 def test_a_library_that_sleeps_and_looks_again_is_stuck(tmp_path: Path) -> None:
-    """As a database does whose table is locked: the line of the user's is one call."""
+    """As with a database whose table is locked: the user's line is a single call."""
 
     def locked(idle: int) -> Json:
         return thread(*IN_A_CALLBACK, main=True, wait="clock_nanosleep", turns=10 * idle)
@@ -112,7 +112,7 @@ def test_a_thread_that_looks_around_now_and_then_is_no_work_of_the_training(
 
 
 def test_readings_that_are_too_close_say_nothing_about_the_rate(tmp_path: Path) -> None:
-    """A sample of the host just after each look: what lies between them is the look itself."""
+    """A sample of the host just after each look: what is between them is the look itself."""
     looks = stall(*STARVED)
     samples = [
         write.scalars(LAST_STEP_S + n + 0.001, STEPS, host__cpu_seconds=3 + 0.004 * n + 0.001)
@@ -240,7 +240,7 @@ def test_a_loop_without_marks_that_computes_is_no_stall(tmp_path: Path) -> None:
 
 
 def test_an_interrupt_that_ends_the_fit_does_not_hide_the_hang(tmp_path: Path) -> None:
-    """In a notebook: the kernel goes on, and waits for its user."""
+    """In a notebook, the kernel continues and waits for its user."""
     interrupt = write.record(
         "dump", 31.0, reason="sigint", step=STEPS, idle_s=21.0, phase="train_batch",
         threads=list(STARVED), native=list(WAITING),
@@ -251,7 +251,7 @@ def test_an_interrupt_that_ends_the_fit_does_not_hide_the_hang(tmp_path: Path) -
 
 
 def test_what_the_process_does_after_an_interrupt_is_not_what_hung(tmp_path: Path) -> None:
-    """It waits for a thread that is no daemon, before it exits."""
+    """Before it exits, it waits for a thread that is not a daemon."""
     looks = stall(thread(*IN_A_CALLBACK, main=True, wait="flock", on="/data/lock"), seconds=18)
     told = {"step": STEPS, "phase": "between_batches", "threads": [thread(main=True)]}
     interrupt = write.record("dump", 28.0, reason="sigint", idle_s=18.0, **told)

@@ -1,4 +1,4 @@
-"""XLA, variables, eager ops and dispatch: each detector fires on its case, and not next to it."""
+"""XLA, variables, eager ops and dispatch: each detector fires on its case, not on a near miss."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def test_variables_that_the_first_step_fills(tmp_path: Path) -> None:
 
 
 def test_one_change_is_one_finding(tmp_path: Path) -> None:
-    """Building before fit() fixes both, so that only one of the two speaks."""
+    """Building before fit() fixes both, so only one of the two is reported."""
     short = after_first_call(tmp_path, traced_twice(300, 200), 530, count=4)
     assert tracing.check(short) is not None and variable_initialization.check(short) is None
     filled = after_first_call(tmp_path, traced_twice(30, 20), 80, count=4)

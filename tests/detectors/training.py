@@ -1,4 +1,4 @@
-"""A made training run with something between its steps, as the detectors see it."""
+"""A made-up training run with something between its steps, as the detectors see it."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def signals_for(timeline: Timeline) -> Signals:
 
 
 def with_cause(signals: Signals, cause: str, share: float) -> Signals:
-    """The same run, computing but for this share of the window, which goes to one cause."""
+    """The same run, which computes except for this share of the window, which goes to one cause."""
     window = signals.window_ps
     parts = codes("compute.step", cause)
     bounds = np.array([0, round(window * (1 - share)), window], dtype=np.int64)
@@ -76,7 +76,7 @@ def diagnosed(timeline: Timeline) -> Report:
 
 
 def found(finding: Finding | None, severity: str | None = None) -> Finding:
-    """The finding, if it is there and as loud as it must be."""
+    """The finding, after a check that it is there and as urgent as expected."""
     assert finding is not None
     assert severity in (None, finding.severity)
     assert 0 <= finding.gain.low_ps <= finding.gain.high_ps

@@ -47,7 +47,7 @@ class Batches:
         return (self.folder / f"{store}.jsonl").read_bytes()
 
     def disturb(self, after_s: float, store: str) -> None:
-        """Its process and all that it started, as a batch system does."""
+        """Kills its process and all that it started, as a batch system does."""
         process = subprocess.Popen(
             self._command(store), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
             start_new_session=True,

@@ -45,7 +45,7 @@ def _too_slow(number: int, frame: FrameType | None) -> None:
 
 @contextmanager
 def limited() -> Iterator[None]:
-    """Of processor time, because others may keep the machine busy."""
+    """Limits processor time, because others may keep the machine busy."""
     signal.signal(signal.SIGVTALRM, _too_slow)
     signal.setitimer(signal.ITIMER_VIRTUAL, LONGEST_S)
     try:
@@ -62,7 +62,7 @@ def write(log: Log, folder: Path) -> None:
 
 
 def entries(folder: Path) -> list[ReportEntry]:
-    """Raises AssertionError where an analysis broke its word."""
+    """Raises AssertionError if an analysis broke a promise."""
     found = []
     for run in find_runs([str(folder)]).runs:
         outcome = analyze_one(run)

@@ -1,4 +1,4 @@
-"""Small sound logs of every kind that is read: a path and its bytes for each file."""
+"""Small valid logs of every kind that is read: a path and its bytes for each file."""
 
 from __future__ import annotations
 

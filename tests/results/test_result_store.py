@@ -1,4 +1,4 @@
-"""What a result is kept by, and when it is not believed any more."""
+"""How a result is identified, and when it is no longer valid."""
 
 from __future__ import annotations
 

@@ -19,13 +19,13 @@ STALE, BROKEN, FULL = errno.ESTALE, errno.EIO, errno.ENOSPC
 
 @dataclass(frozen=True)
 class BadDisk:
-    """It is a good one until `fail` is called."""
+    """It works until `fail` is called."""
 
     library: Path
     switch: Path
 
     def environment(self, file: str, from_byte: int = 0, writes: bool = False) -> dict[str, str]:
-        """For a process in which files whose path holds `file` fail."""
+        """For a process in which files whose path contains `file` fail."""
         chosen = {
             "LD_PRELOAD": str(self.library),
             "BAD_DISK_FILE": file,

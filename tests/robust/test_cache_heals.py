@@ -1,4 +1,4 @@
-"""Whatever happens to what is kept, the next question fixes it; nobody needs a cache."""
+"""Whatever happens to stored results, the next request fixes it; nobody needs a cache."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def empty(path: Path) -> None:
 
 
 def overwrite(path: Path) -> None:
-    """In place, as a bad disk does."""
+    """Damages it in place, as a bad disk does."""
     size = path.stat().st_size
     path.write_bytes(os.urandom(size))
 

@@ -1,4 +1,4 @@
-"""A disk that fails: an errno is an errno, and what passes is not kept."""
+"""A disk that fails: an errno is reported, and a failure that may pass is not stored."""
 
 from __future__ import annotations
 

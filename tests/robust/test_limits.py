@@ -100,7 +100,7 @@ def packed(tmp_path: Path, begin: bytes, more: bytes = b"", megabytes: int = 0) 
 
 
 def peak_bytes(code: str) -> int:
-    """Of a process that runs it; ru_maxrss would be inherited from this one."""
+    """The peak of a process that runs it; ru_maxrss would be inherited from this one."""
     tail = "\nprint(next(l for l in open('/proc/self/status') if l.startswith('VmHWM')).split()[1])"
     made = subprocess.run(
         [sys.executable, "-c", code + tail], capture_output=True, text=True, check=False

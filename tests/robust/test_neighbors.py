@@ -1,4 +1,4 @@
-"""Others at the same cache or the same files: nothing is lost, and nobody sees half of anything."""
+"""Others use the same cache or files: nothing is lost, and nobody sees half of anything."""
 
 from __future__ import annotations
 

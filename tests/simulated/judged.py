@@ -34,7 +34,7 @@ class Answer:
     timeline: Timeline
 
     def misplaced(self, ledger: Ledger) -> float:
-        """The share of the window that is not where it belongs."""
+        """The share of the window that is in the wrong bucket."""
         begin = -self.timeline.traces[0].shift_ps // PS_PER_NS
         length = self.timeline.window.duration_ps // PS_PER_NS
         truth = self.machine.truth(begin, begin + length)

@@ -19,7 +19,7 @@ US = 1_000
 MS = 1_000_000
 
 Bucket: TypeAlias = str
-# What the host's training thread is at.
+# What the host's training thread is doing.
 HostWork: TypeAlias = Literal[
     "python", "tracing", "ready", "wait for input", "launch", "xla", "kernel code",
     "wait for memory", "wait for device", "op on the CPU",
@@ -31,7 +31,7 @@ LAUNCH = 5 * US  # the host needs for one kernel
 LATENCY = 4 * US  # until the kernel begins on a free stream
 QUEUE = 1_000  # launches that may be ahead of the device: then the host waits
 
-# Whose time it is while the host is at something and the device has nothing to do.
+# Which bucket the time belongs to while the host is busy and the device has nothing to do.
 WHOSE: dict[HostWork, Bucket] = {
     "python": "host",
     "tracing": "compile",
@@ -133,7 +133,7 @@ class Machine:
         self._call = -1
 
     def synchronize(self) -> None:
-        """Somebody asks for a value: the host waits until all streams are done."""
+        """A value is needed: the host waits until all streams are done."""
         self._until("wait for device", max(self._free.values(), default=0))
 
     def synchronize_trial(self) -> None:
@@ -167,7 +167,7 @@ class Machine:
             self._until("wait for device", end)
 
     def all_reduce(self, duration: float) -> None:
-        """It begins on each device when that has come to it, and ends on all at once."""
+        """It begins on each device when that gets to it, and ends on all at once."""
         begins = []
         for device in range(self.devices):
             self.host("launch", LAUNCH)
@@ -178,7 +178,7 @@ class Machine:
                            launched=self.now))  # fmt: skip
 
     def infeed(self, duration: float, device: int = 0) -> None:
-        """A program on a TPU asks the host for its next batch, and stands until it comes."""
+        """A program on a TPU asks the host for its next batch, and waits until it comes."""
         start = max(self.now + LATENCY, self._free[device, "compute"])
         self._run(Work(start, start + self.lasting(duration), device, "compute", "infeed",
                        "infeed", launched=self.now))  # fmt: skip
