@@ -12,7 +12,8 @@ import threading
 import time
 from dataclasses import dataclass, replace
 
-from stall_analyzer.discover.discover import EVENT_FILE, RAW_TRACES, find_runs
+from stall_analyzer.discover.discover import find_runs
+from stall_analyzer.discover.run_folder import EVENT_FILE, RAW_TRACES
 from stall_analyzer.errors import UnreadableFile
 from stall_analyzer.files import files
 from stall_analyzer.model.notes import Note

@@ -1,4 +1,4 @@
-"""`stall-analyze`: the only module that prints and exits.
+"""`stall-analyze`: what the command does, and its exit code.
 
 Nothing heavy is imported up here: `--help` must answer at once.
 """
@@ -8,37 +8,19 @@ from __future__ import annotations
 import argparse
 import atexit
 import gc
-import io
 import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
 from stall_analyzer.cli import settings
 from stall_analyzer.cli.help_texts import MOST_IN_FULL
-from stall_analyzer.cli.options import (
-    BUILD_FORMATS,
-    CAPTURE,
-    GITHUB,
-    JSON,
-    JUNIT,
-    MARKDOWN,
-    MOST_PROCESSES,
-    PROGRAM,
-    SARIF,
-    SUBCOMMANDS,
-    TEXT,
-    WATCH,
-    parser,
-)
+from stall_analyzer.cli.options import CAPTURE, MOST_PROCESSES, SUBCOMMANDS, WATCH, parser
+from stall_analyzer.cli.outputs import print_all, say, write, write_extra
 from stall_analyzer.errors import StallError, UnreadableFile, UsageError
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
-    from rich.console import Console
-
     from stall_analyzer.batch.batch import Batch
     from stall_analyzer.batch.engines import Engine, Watch
     from stall_analyzer.batch.judge import Judge
@@ -50,7 +32,6 @@ INTERNAL_ERROR = 1
 OVER_LIMIT = 5
 WORSE = 6
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
-PLAIN_WIDTH = 80  # for a pipe or a file, unless COLUMNS says otherwise
 # A process takes about half a second to start; below these limits, one process is faster.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
@@ -79,17 +60,17 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return _answer(arguments) if asks else _analyze(arguments)
     except StallError as error:
-        _say(str(error))
+        say(str(error))
         return error.exit_code
     except KeyboardInterrupt:
-        _say("interrupted")
+        say("interrupted")
         return INTERRUPTED
     except Exception as error:
         if arguments.verbose:
             import traceback  # noqa: PLC0415
 
             traceback.print_exc()
-        _say(f"internal error: {type(error).__name__}: {error} (-v shows where)")
+        say(f"internal error: {type(error).__name__}: {error} (-v shows where)")
         return INTERNAL_ERROR
 
 
@@ -107,7 +88,7 @@ def _capture(arguments: Sequence[str]) -> int:
     from runpy import run_module  # noqa: PLC0415
 
     if find_spec("tb_stall_plugin") is None or find_spec("tensorboard") is None:
-        _say("capture needs the package tensorboard-plugin-stall and TensorBoard in this Python")
+        say("capture needs the package tensorboard-plugin-stall and TensorBoard in this Python")
         return UsageError.exit_code
     sys.argv[1:] = arguments
     run_module("tb_stall_plugin.capture", run_name="__main__")
@@ -121,14 +102,14 @@ def _answer(arguments: argparse.Namespace) -> int:
     if arguments.completion:
         from stall_analyzer.cli import completion  # noqa: PLC0415
 
-        _print([completion.script(arguments.completion)])
+        print_all([completion.script(arguments.completion)])
     elif arguments.explain is not None:
         page = manual.page(arguments.explain)
-        _print([f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n"])
+        print_all([f"{page.id} {page.name} ({page.bucket})\n\n{page.text}\n"])
     else:
         pages = manual.pages()
         width = max((len(page.name) for page in pages), default=0)
-        _print(f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
+        print_all(f"{p.id}  {p.bucket:13}  {p.name:{width}}  {p.summary}\n" for p in pages)
     return 0
 
 
@@ -147,21 +128,21 @@ def _analyze(arguments: argparse.Namespace) -> int:
     elif batch.runs <= extra.most_runs:
         batch, judge = _find(store, arguments, again=True)  # extras are not kept in the store
         _read(batch, arguments, extra)
-        _write_extra(extra, batch, batch)
+        write_extra(extra, batch, batch)
     else:
         _read(batch, arguments)
         costly = _costliest(batch, int(extra.most_runs), store, arguments)
         _read(costly, arguments, extra)
-        _write_extra(extra, batch, costly)
+        write_extra(extra, batch, costly)
     if arguments.verbose:
         sys.stderr.writelines(batch.tracebacks)
     _say_left_out(batch)
-    _write(batch, judge, extra, arguments)
+    write(batch, judge, extra, arguments)
     if arguments.store is None and batch.runs > MOST_IN_FULL:
         store.prune()
     if judge.limits.exceeded:
         over = {(one.run, one.attempt) for one in judge.limits.exceeded}
-        _say(f"over a limit: {len(over):,} of {judge.fleet.runs:,} runs")
+        say(f"over a limit: {len(over):,} of {judge.fleet.runs:,} runs")
     judge.check()
     return _outcome(batch, judge)
 
@@ -170,13 +151,13 @@ def _outcome(batch: Batch, judge: Judge) -> int:
     """The exit code, with a line on stderr that says why it is not 0."""
     worse = judge.comparison.worse if judge.comparison else ()
     if worse:
-        _say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")
+        say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")
     if judge.limits.exceeded:
         return OVER_LIMIT
     if worse:
         return WORSE
     if judge.fleet.with_errors or any(note.level == "error" for note in batch.notes):
-        _say("not everything could be read; the report says what")
+        say("not everything could be read; the report says what")
         return UnreadableFile.exit_code
     return 0
 
@@ -258,10 +239,10 @@ def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.
 def _say_found(batch: Batch) -> None:
     if not batch.runs and not batch.left_out:
         why = "none has changed since then" if batch.not_new else "all are in other shards"
-        _say(f"there are runs, but {why}")
+        say(f"there are runs, but {why}")
     elif batch.runs > MOST_IN_FULL:
         known = batch.runs - batch.to_read
-        _say(f"{batch.runs:,} runs: {batch.to_read:,} to read, {known:,} unchanged")
+        say(f"{batch.runs:,} runs: {batch.to_read:,} to read, {known:,} unchanged")
 
 
 def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = None) -> None:
@@ -280,7 +261,7 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
 def _say_left_out(batch: Batch) -> None:
     if batch.left_out:
         runs = "1 other run does" if batch.left_out == 1 else f"{batch.left_out:,} other runs do"
-        _say(f"{runs} not match --status, --bucket or --finding")
+        say(f"{runs} not match --status, --bucket or --finding")
 
 
 def _engine(
@@ -304,100 +285,3 @@ def _processes(runs: int, size: int) -> int:
     if runs <= MOST_AT_ONCE and size < WORTH_PROCESSES_BYTES:
         return 1
     return min(os.cpu_count() or 1, MOST_PROCESSES, runs)
-
-
-# ---------------------------------------------------------------- output
-
-
-def _write(batch: Batch, judge: Judge, extra: Extra | None, arguments: argparse.Namespace) -> None:
-    from stall_analyzer.files import output  # noqa: PLC0415
-
-    if arguments.jsonl or arguments.parquet:
-        _write_tables(batch, arguments)
-    if arguments.bundle:
-        from stall_analyzer.batch.bundle import write_bundle  # noqa: PLC0415
-
-        write_bundle(arguments.bundle, batch, judge, arguments.with_logs)
-        _say(f"wrote {arguments.bundle}")
-    if arguments.output:
-        output.write_file(arguments.output, _pieces(batch, judge, io.StringIO(), arguments))
-    elif arguments.format != TEXT or not extra:
-        _print(_pieces(batch, judge, sys.stdout, arguments))
-
-
-def _write_extra(extra: Extra, batch: Batch, in_full: Batch) -> None:
-    from stall_analyzer.report.document import document  # noqa: PLC0415
-
-    report = document(list(in_full.entries()), batch.notes)
-    written = extra.write(report, in_full.extras(), batch.facts())
-    _say("\n".join(f"wrote {path}" for path in written) or "there was nothing to write")
-
-
-def _write_tables(batch: Batch, arguments: argparse.Namespace) -> None:
-    from stall_analyzer.batch import tables  # noqa: PLC0415
-
-    written: list[Path] = []
-    if arguments.jsonl:
-        written += tables.write_jsonl(arguments.jsonl, batch.lines())
-    if arguments.parquet:
-        written += tables.write_parquet(arguments.parquet, batch.facts())
-    _say("\n".join(f"wrote {path}" for path in written))
-
-
-def _pieces(
-    batch: Batch, judge: Judge, stream: TextIO, arguments: argparse.Namespace
-) -> Iterator[str]:
-    """The report in a form that fits `stream`: its width, colors and encoding."""
-    if arguments.format == JSON:
-        from stall_analyzer.batch.json_output import as_json  # noqa: PLC0415
-
-        return as_json(batch, judge)
-    if arguments.format in BUILD_FORMATS:
-        from stall_analyzer.batch import build_output  # noqa: PLC0415
-
-        render = {
-            GITHUB: build_output.as_github,
-            SARIF: build_output.as_sarif,
-            JUNIT: build_output.as_junit,
-        }
-        return render[arguments.format](batch, judge)
-    from stall_analyzer.batch import text_output  # noqa: PLC0415
-
-    summed_up = batch.runs > MOST_IN_FULL
-    in_full = arguments.full or not summed_up
-    if arguments.format == MARKDOWN:
-        return text_output.as_markdown(batch, judge, summed_up, in_full)
-    console = _console(stream, arguments)
-    return text_output.as_text(batch, judge, console, summed_up, in_full, arguments.threads)
-
-
-def _console(stream: TextIO, arguments: argparse.Namespace) -> Console:
-    from rich.console import Console  # noqa: PLC0415
-
-    plain = arguments.no_color or bool(os.environ.get("NO_COLOR"))
-    return Console(
-        file=stream,
-        color_system=None if plain else "auto",
-        width=None if stream.isatty() else _plain_width(),
-        highlight=False,
-    )
-
-
-def _plain_width() -> int:
-    columns = os.environ.get("COLUMNS", "")
-    return int(columns) if columns.isdecimal() and int(columns) else PLAIN_WIDTH
-
-
-def _say(message: str) -> None:
-    print(f"{PROGRAM}: {message}", file=sys.stderr)
-
-
-def _print(pieces: Iterable[str]) -> None:
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a name may not fit the terminal's encoding
-    try:
-        for piece in pieces:
-            sys.stdout.write(piece)
-        sys.stdout.flush()
-    except BrokenPipeError:  # the reader, such as `head`, has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
