@@ -192,7 +192,7 @@ def test_a_function_whose_tracing_does_not_end_is_compile(tmp_path: Path) -> Non
     )
     found, finding, _ = judged(write.read(tmp_path, before() + stall(tracing, cores=1.0)))
     assert found is not None and (found.state, found.bucket) == (SLOW, "compile")
-    assert "being traced, at train.py:30" in found.sentence
+    assert "the traced function at train.py:30" in found.sentence
     assert finding is not None and "tf.range" in finding.change.after
 
 

@@ -95,7 +95,8 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     start_ps, end_ps = _in_window(signals, stall)
     stack = blamed.stack if blamed is not None else ()
     shown = f"It was at {', called from '.join(stack)}." if stack else ""
-    what_shows_it = f"{stall.why[0].upper()}{stall.why[1:]}, for {seconds(stall.lasted_ps)}."
+    seen = "It was watched for" if stall.attached else "No step finished for"
+    what_shows_it = f"{seen} {seconds(stall.lasted_ps)}: {stall.why}."
     told = (what_shows_it, shown, _other_threads(stall), ending.sentence if ending else "")
     return Finding(
         severity="act" if stall.never_goes_on else "note",
@@ -142,7 +143,7 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
     where = f" at {ending.place.place}" if ending.place is not None else ""
     finished = signals.progress is not None and signals.progress.finished
     if ending.reason == StopReason.EXCEPTION:
-        title = f"Training failed at {at}{where}: {ending.error}"
+        title = f"Training failed{where} ({at}): {ending.error}"
         text = f"The process ended with this error.{_op(ending)}"
     elif ending.reason == KILLED:
         title = f"The process was killed at {at}, without a final record"

@@ -84,10 +84,10 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Creating and ending iterators took {seconds(lost)}",
         explanation=(
-            f"The training thread spent {seconds(made)} creating the pipeline's iterators and "
-            f"{seconds(ended)} tearing them down, {percent(lost, signals.window_ps)} of the first "
-            f"epoch. Every epoch of fit creates a new one unless fit is told how many steps an "
-            f"epoch has."
+            f"The training thread spent {seconds(made)} creating the pipeline's iterators"
+            f"{f' and {seconds(ended)} tearing them down' if ended else ''}, "
+            f"{percent(lost, signals.window_ps)} of the first epoch. Every epoch of fit creates a "
+            f"new one unless fit is told how many steps an epoch has."
         ),
         change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
         lost_ps=lost,

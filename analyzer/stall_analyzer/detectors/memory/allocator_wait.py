@@ -51,9 +51,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{_short(longest.op)} waits for memory: {seconds(lost)} in {_times(len(waits))}",
         explanation=(
-            f"{_asked(longest)} Such waits held up training for {signals.with_share(lost)}. The "
-            f"memory was freed later, so something else had been holding it for a while: another "
-            f"thread, or tensors kept in Python."
+            f"{_asked(longest)} {'This wait' if len(waits) == 1 else 'Such waits'} held up "
+            f"training for {signals.with_share(lost)}. The memory was freed later, so something "
+            f"else had been holding it for a while: another thread, or tensors kept in Python."
         ),
         change=Change(
             "Make the step need less at once, or hold less elsewhere: use a smaller batch, keep "

@@ -58,16 +58,18 @@ def broke_down(learning: LearningSignals, begin: int) -> Finding:
     classes, rate = settings.classes, f"{lower:.3g}" if lower is not None else "learning_rate / 10"
     before, since = steps.value[:begin], steps.value[begin:]
     worst, reached, guess = float(before.max()), _usual(before), float(median(since))
-    came = f"from {reached:.3g}" if reached < guess else f"after a peak of {worst:.3g}"
+    came = f"The loss went from {reached:.3g} to {guess:.4g}"
+    if reached >= guess:
+        came = f"After a peak of {worst:.3g}, the loss went to {guess:.4g}"
     return Finding(
         severity="act",
         title=f"The model broke down at step {steps.step[begin]} and has only guessed since",
         explanation=(
-            f"The loss went {came} to {guess:.4g} and has stayed there for "
-            f"{len(since)} steps. That is ln({classes}), the cost of giving each of {classes} "
-            f"classes the same probability: the outputs no longer depend on the inputs. Usual "
-            f"reasons: one update that was far too large and left only dead units, or a NaN in "
-            f"the inputs, which relu can turn into 0 so that the loss does not show it."
+            f"{came} and has stayed there for {len(since)} steps. That is ln({classes}), the cost "
+            f"of giving each of {classes} classes the same probability: the outputs no longer "
+            f"depend on the inputs. Usual reasons: one update that was far too large and left only "
+            f"dead units, or a NaN in the inputs, which relu can turn into 0 so that the loss does "
+            f"not show it."
         ),
         change=Change(
             "Look for NaN and unusually large values in the inputs, and scale them; then lower "

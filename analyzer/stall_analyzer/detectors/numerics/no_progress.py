@@ -324,7 +324,7 @@ def _constant(learning: LearningSignals, exactly: bool) -> Finding:
         )
     return Finding(
         severity="act" if exactly and _steps(learning) >= LEAST_STEPS else "consider",
-        title=f"The loss is {epochs[-1]:.6g} epoch after epoch",
+        title=f"The loss is {epochs[-1]:.6g}, epoch after epoch",
         explanation=f"It is the same to {digits} digits, {why}. {reasons}",
         change=ONE_BATCH,
         confidence=0.8 if exactly else 0.7,

@@ -58,16 +58,17 @@ def check(signals: Signals) -> Finding | None:
     ops = partly(signals.causes_ps["compute.step"], 0, MOST_OF_OPS)
     traced = partly(signals.causes_ps["profiler.tracing"], 0, MOST_OF_TRACING)
     gain = steps + graphs + ops + traced
+    up_to, part_of = "", ""
+    if building:
+        up_to = f", and up to {seconds(graphs.high_ps)} of graph building"
+        part_of = f", and a good part of the {seconds(building)} in which its graphs were built"
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
-        title=(
-            f"Checks for NaN take {percent(checks, working)} of the steps' time, and up to "
-            f"{seconds(graphs.high_ps)} of graph building"
-        ),
+        title=f"Checks for NaN take {percent(checks, working)} of the steps' time{up_to}",
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
-            f"the first epoch's steps, and a good part of the {seconds(building)} in which its "
-            "graphs were built. Once the first bad operation is found, they only cost time."
+            f"the first epoch's steps{part_of}. Once the first bad operation is found, they only "
+            "cost time."
         ),
         change=Change(
             "Remove the checks, or put them behind a flag for debugging.",

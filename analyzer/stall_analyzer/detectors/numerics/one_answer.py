@@ -64,16 +64,16 @@ def check(signals: Signals) -> Finding | None:
         return _finding(
             f"{never} is 0 at the end: one class is never recognized",
             f"In the last {LEAST_EPOCHS} epochs, {never} was 0. The model has learned to ignore "
-            f"that class{_although(learning)}.",
+            f"that class.{_meanwhile(learning)}",
         )
     same = next(_always_the_same(learning), None)
     if same is None:
         return _never_equal(learning)
     name, accuracy = same
     return _finding(
-        f"{name} is {accuracy:.4g} epoch after epoch: the model gives one answer",
+        f"{name} is {accuracy:.4g}, epoch after epoch: the model gives one answer",
         f"In the last {LEAST_EPOCHS} epochs, {name} was the same to the last digit. A model that "
-        f"looks at its inputs changes some of its answers in every epoch{_although(learning)}.",
+        f"looks at its inputs changes some of its answers in every epoch.{_meanwhile(learning)}",
     )
 
 
@@ -87,9 +87,8 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
                 f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
                 f"In a regression, accuracy counts outputs that are exactly equal to their "
                 f"targets, which means nothing. In a classification, even a guess is right now "
-                f"and then, so the loss looks at something other than the "
-                f"metric{_although(learning)}: perhaps a mask is inverted, or the labels have "
-                f"a different form.",
+                f"and then, so the loss looks at something other than the metric: perhaps a mask "
+                f"is inverted, or the labels have a different form.{_meanwhile(learning)}",
                 "note",
             )
     return None
@@ -154,8 +153,8 @@ def _loss_of(accuracy: str, metrics: Mapping[str, Float64s]) -> str:
     return f"{max(mine, key=len)}_loss" if mine else ""
 
 
-def _although(learning: LearningSignals) -> str:
+def _meanwhile(learning: LearningSignals) -> str:
     losses = learning.epoch_losses
     if len(losses) < 2 or not losses[0] > losses[-1]:
         return ""
-    return f", although the loss fell from {losses[0]:.3g} to {losses[-1]:.3g}"
+    return f" Meanwhile, the loss fell from {losses[0]:.3g} to {losses[-1]:.3g}."

@@ -193,7 +193,8 @@ def _when(signals: Signals, origin: Origin) -> str:
     at_ps = _at_ps(signals, origin)
     if at_ps is not None:
         return f"{seconds(at_ps)} into the first epoch"
-    return f"{seconds((origin.at_ns - signals.dump.start_ns) * PS_PER_NS)} after the dump began"
+    after_ps = (origin.at_ns - signals.dump.start_ns) * PS_PER_NS
+    return f"{seconds(after_ps)} after the dump began" if after_ps > 0 else "as the dump began"
 
 
 def _evidence(signals: Signals, origin: Origin) -> tuple[Evidence, ...]:

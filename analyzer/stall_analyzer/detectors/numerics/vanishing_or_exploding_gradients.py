@@ -157,7 +157,7 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
             continue  # Adam makes up for small gradients
         if usual == 0:
             return None  # nothing at all reaches it: units are dead, which ST312 reports
-        unmoved = f", and each update changes it by only {moved:.1e} of its size" if still else ""
+        unmoved = f", and each update moves it by only {moved:.1e} of its size" if still else ""
         text = (
             f"the norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"

@@ -24,7 +24,7 @@ Other reasons for an empty plane (such as another profiler already attached) loo
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import listed, percent
+from stall_analyzer.model.format import listed
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST406"
@@ -42,8 +42,8 @@ def check(signals: Signals) -> Finding | None:
         title="The GPU was used but not traced",
         explanation=(
             f"According to the host, {listed(devices.listed)} {was} in use, but the trace has no "
-            f"events from there: the profiler could not reach CUPTI. That leaves "
-            f"{percent(unknown, signals.window_ps)} of the first epoch without evidence."
+            f"events from there: the profiler could not reach CUPTI."
+            + (f" That leaves {signals.with_share(unknown)} without evidence." if unknown else "")
         ),
         change=Change(
             "Put CUPTI on the library path and allow profiling (as root, or with "

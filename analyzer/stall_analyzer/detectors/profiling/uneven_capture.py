@@ -42,11 +42,12 @@ def check(signals: Signals) -> Finding | None:
     if common >= ENOUGH_SHARE * longest or longest == 0:
         return None
     least = min(spans, key=lambda host: total(*spans[host]))
+    every = "both" if len(spans) == 2 else f"all {len(spans)}"
     return Finding(
         severity="note",
-        title=f"Only {seconds(common)} was recorded on all {len(spans)} hosts"
+        title=f"Only {seconds(common)} was recorded on {every} hosts"
         if common
-        else f"At no time were all {len(spans)} hosts profiled together",
+        else f"At no time were {every} hosts profiled together",
         explanation=(
             f"The longest profile covers {seconds(longest)} of the window, the shortest (of "
             f"{least}) {seconds(total(*spans[least]))}. All hosts were profiled at the same time "

@@ -73,7 +73,7 @@ def _same_address_twice(captures: Sequence[Capture]) -> SettingsFault | None:
         twice = [address for address, times in count.items() if times > 1]
         if twice:
             return SettingsFault(
-                f"The address {twice[0]} is listed {count[twice[0]]} times",
+                f"The address {twice[0]} is listed more than once",
                 "Each task needs its own address; two cannot listen on the same port.",
             )
     return None

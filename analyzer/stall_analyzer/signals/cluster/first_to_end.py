@@ -63,6 +63,8 @@ def _told(
         words = "The others kept writing, but finished nothing."
     elif len(others) == 1:
         words = f"The other one failed with {failed[0].error}."
+    elif len(failed) == len(others):
+        words = f"All {len(others)} others failed with {failed[0].error}."
     else:
         words = f"{len(failed)} of the {len(others)} others failed with {failed[0].error}."
     zero_ns = timeline.window.start_unix_ns

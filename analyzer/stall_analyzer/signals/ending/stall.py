@@ -83,7 +83,7 @@ class Stall:
         if self.state == SLOW:
             return f"Slow, not stuck: no {lasted}, and {self.why}"
         does = f": {self._does}" if self._does else ""
-        return f"No {lasted}{does}; whether it is stuck is not known, because {self.why}"
+        return f"No {lasted}{does}; it is not known whether it is stuck, because {self.why}"
 
     @property
     def _does(self) -> str:

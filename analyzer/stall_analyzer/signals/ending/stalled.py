@@ -187,7 +187,7 @@ def _judged(scene: Scene) -> tuple[str, str, Blamed | None]:
     if scene.is_attached and reason is not None and _rests(reason):
         return SLOW, RESTS, reason
     if reason is not None and reason.kind == "pool" and are_replaced(scene):
-        does = "for worker processes that keep ending before they have done anything"
+        does = "for worker processes that keep ending before they have done anything,"
         if is_over_the_limit(scene) and stands_still(scene):
             waits_in = f"{reason.waits_in.partition(' for ')[0]} {does}"
             return STUCK, REPLACED, replace(reason, waits_in=waits_in, kind="replaced")
@@ -221,7 +221,7 @@ def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
     if cores is None or cores >= IDLE_CORES or busy_child(scene) or is_reading(scene):
         return None
     where = "inside the call on that line" if in_a_library else "in a while loop"
-    does = f"keeps sleeping and checking, {where}, for something that never comes"
+    does = f"keeps sleeping and checking, {where}, for something that never comes,"
     return replace(reason, waits_in=does, sleeps=False, kind="polling", confidence=0.7)
 
 
@@ -241,7 +241,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if cores is None or not stands_still(scene):
         return UNSURE, "the threads were seen in different places, or only once"
     if reason is None or not reason.waits_in:
-        return UNSURE, "it is not known what it is waiting for"
+        return UNSURE, "nothing shows what it is waiting for"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
         return UNSURE, "steps that are not counted may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""

@@ -84,7 +84,7 @@ def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
         if kind == "user":
             return Wait(kind, "waits for its user, in a debugger,")
         if kind == "pool":
-            return Wait(kind, f"waits in {stack.wait} for a worker process that does not answer")
+            return Wait(kind, f"waits in {stack.wait} for a worker process that does not answer,")
         return Wait(kind, f"waits in {stack.wait}{f' ({on})' if on and on != A_PIPE else ''}")
     return _by_call(stack.system_call, on)
 

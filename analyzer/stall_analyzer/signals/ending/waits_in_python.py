@@ -40,7 +40,7 @@ def python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
     if main.passes(GENERATES):
         return _python(scene, thread, "input", "data")
     if main.passes(TRACES):
-        return _python(scene, thread, "compile", "function that is being traced,")
+        return _python(scene, thread, "compile", "traced function")
     if main.passes(CALLS_BACK):
         return _python(scene, thread, "host", "callback")
     found = _python(scene, thread, "host", "training script")

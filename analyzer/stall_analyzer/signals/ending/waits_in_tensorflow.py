@@ -47,7 +47,7 @@ def runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     only_cpu = bool(devices) and all("CPU" in device.upper() for device in devices)
     is_step = scene.last.phase in (TrainingPhase.TRAIN_BATCH, TrainingPhase.VALIDATION)
     main = stack_of(thread)
-    at = f" of {main.users.place}" if main.users is not None else ""
+    at = f" called at {main.users.place}" if main.users is not None else ""
     wait = wait_in_call(thread.wait, thread.on) or _native_wait(scene)
     if wait is not None:
         return Blamed(
