@@ -39,7 +39,7 @@ def c_jit(it: Instruments) -> None:
 
 
 def c_jit_remainder(it: Instruments) -> None:
-    """The last, smaller batch has a shape of its own and is compiled again."""
+    """The last, smaller batch has its own shape and is compiled again."""
     it.knowledge.xla_calls = {0, 40}
     it.how["compile"] = "first and last call less their wait and less the usual call"
     it.fit(dense_model(layers=6, units=64, jit_compile=True), rows(40 * 64 + 10).batch(64))

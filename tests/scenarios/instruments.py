@@ -173,7 +173,7 @@ class Instruments:
         self.clocks.step_ends = self._step_end.times_ns()
 
     def train_step_seconds(self) -> list[float]:
-        """Of the steps in the epoch, after read_stamps."""
+        """For the steps in the epoch, after read_stamps."""
         epoch = self.clocks.epoch
         assert epoch is not None
         return [

@@ -1,4 +1,4 @@
-"""Captures sample_logs/ anew: `python -m tests.scenarios.make_samples [names…]`.
+"""Captures sample_logs/ again: `python -m tests.scenarios.make_samples [names…]`.
 
 What would name the machine is taken out: the logdir is relative while capturing, and the host is
 called "host", in file names and inside the traces.

@@ -39,7 +39,7 @@ def big_temporary(asked: StampLog, x: Any) -> Any:
 
 
 class OtherHolder:
-    """Holds 300 MB, or what it is told, in a thread of its own for a known time."""
+    """Holds 300 MB, or what it is told, in its own thread for a known time."""
 
     def __init__(self, floats: int = BIG) -> None:
         self._floats = floats

@@ -1,4 +1,4 @@
-"""Captures the scenarios, each in a process of its own, and scores the analyzer on them.
+"""Captures the scenarios, each in its own process, and scores the analyzer on them.
 
 python -m tests.scenarios.run [names…] [--workdir DIR] [--list] [--only-capture|--only-score]
 """
@@ -20,7 +20,7 @@ from tests.scenarios.runner import all_known, finished, parser
 from tests.scenarios.score import as_json, passed, score, table
 
 CAPTURE_TIMEOUT_S = 180
-# A program that had to share the machine is no evidence: what it lost is in no clock of its own.
+# A program that had to share the machine is not evidence: its clocks do not show what it lost.
 QUIET_SHARE = 0.02  # of the cores, for other programs; an idle system takes a tenth of that
 ATTEMPTS = 3
 
@@ -54,7 +54,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def capture(scenario: Scenario, workdir: Path, how: Sequence[str] = ()) -> bool:
-    """Runs one scenario, and once more if other programs took cores meanwhile."""
+    """Runs one scenario, and once more if other programs took cores in the meantime."""
     for attempt in range(1, ATTEMPTS + 1):
         began_s, before_s = time.monotonic(), _taken_by_others_s()
         finished = capture_once(scenario, workdir, how)

@@ -1,4 +1,4 @@
-"""What the runners share: the choice of programs, and processes of their own for them."""
+"""What the runners share: the choice of programs, and separate processes for them."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def started(
 def finished(
     command: Sequence[str], folder: Path, timeout_s: float, environment: Mapping[str, str]
 ) -> int:
-    """Runs the command afresh, with its output beside its logs; gives its exit code."""
+    """Runs the command again, with its output next to its logs; returns its exit code."""
     process = started(command, emptied(folder) / "output.txt", environment)
     try:
         return process.wait(timeout_s)

@@ -16,7 +16,7 @@ BUCKETS = (
 NS_PER_S = 1_000_000_000
 NS_PER_MS = 1_000_000
 
-# A second call that takes this much longer than usual to reach the graph was made anew.
+# A second call that takes this much longer than usual to reach the graph was traced again.
 SECOND_CALL_EXCESS_NS = 5 * NS_PER_MS
 
 
@@ -91,7 +91,7 @@ def buckets_ns(clocks: Clocks, knowledge: Knowledge) -> dict[str, int]:
 
 
 def paint(epoch: Interval, coats: Sequence[Coat]) -> dict[str, int]:
-    """Nanoseconds per bucket when each coat covers what lies under it."""
+    """Nanoseconds per bucket, if each coat covers what is under it."""
     edges = {epoch.begin_ns, epoch.end_ns}
     for coat in coats:
         edges.update((coat.interval.begin_ns, coat.interval.end_ns))

@@ -1,4 +1,4 @@
-"""Judges what the analyzer says of a program that nobody tuned it for.
+"""Judges what the analyzer says about a program that nobody tuned it for.
 
 Works on JSON alone: the program's truth, what its clocks saw, and the analyzer's document.
 """

@@ -86,7 +86,7 @@ def with_bias(layer: int, bias: float) -> list[keras.layers.Layer]:
 
 @forms
 def small_rate(logdir: str, rate: float) -> None:
-    """A model of one's own, of which TensorBoard could store nothing."""
+    """A custom model, about which TensorBoard could store nothing."""
 
     class Own(keras.Model):
         def __init__(self) -> None:
@@ -158,7 +158,7 @@ def slow_generator(logdir: str, pause_s: float) -> None:
 
 
 def in_cgroup(controller: str, settings: dict[str, str]) -> None:
-    """Move this process into a group of its own, with these limits (version 1 of cgroups)."""
+    """Moves this process into its own group, with these limits (version 1 of cgroups)."""
     group = Path("/sys/fs/cgroup", controller, f"stall-{os.getpid()}")
     try:
         group.mkdir()
@@ -188,7 +188,7 @@ def limited_memory(logdir: str, megabytes: int | None) -> None:
     with path.open("wb") as file:
         for _ in range(100):
             file.write(random.random((rows // 100, width), np.float32).tobytes())
-        # What is cached already would count as somebody else's memory.
+        # What is already cached would count as somebody else's memory.
         file.flush()
         os.fsync(file.fileno())
         os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)

@@ -1,4 +1,4 @@
-"""The jobs: what each worker does beyond training, and what the analyzer must say of it."""
+"""The jobs: what each worker does besides training, and what the analyzer must say about it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 class WorkerPlan:
     """What one worker does that the others do not."""
 
-    input_s: Mapping[int, float] = field(default_factory=dict)  # its input takes so long, by step
+    input_s: Mapping[int, float] = field(default_factory=dict)  # how long its input takes, by step
     python_s: Mapping[int, float] = field(default_factory=dict)  # it sleeps before the step
     trace_s: Mapping[int, float] = field(default_factory=dict)  # a new shape, and slow to trace
     compute_s: Mapping[int, float] = field(default_factory=dict)  # its step computes longer
@@ -27,10 +27,10 @@ class Job:
     plans: Mapping[int, WorkerPlan] = field(default_factory=dict)  # all others just train
     steps: int = 30
     bucket: str = ""  # what the first of the late workers is late with
-    finding: str = "ST502"  # that must be there; none where nobody is late
+    finding: str = "ST502"  # that must be there; none if nobody is late
     watched: bool = False  # with the capture, instead of a profile of the whole
     in_graph: bool = False  # the step itself takes its batch, from a distributed dataset
-    pace_s: float = 0.0  # all workers take so long over each step
+    pace_s: float = 0.0  # how long all workers take for each step
     stopped_after_s: float | None = None  # all are told to end then
     for_scale: bool = False  # run only when asked for: its long traces are the seed of many hosts
 

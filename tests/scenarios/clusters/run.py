@@ -1,4 +1,4 @@
-"""Runs the jobs and holds what was injected against what the analyzer says.
+"""Runs the jobs and compares what was injected with what the analyzer says.
 
 python -m tests.scenarios.clusters.run [names…] [--workdir DIR] [--list] [--only-score]
 """
@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run_job(job: Job, folder: Path) -> None:
-    """All workers of a job, each a process of its own; then their traces in one session.
+    """All workers of a job, each in its own process; then their traces in one session.
 
     TensorFlow 2.21 now and then crashes when it stops its profiler: such a job is run again.
     """
@@ -93,7 +93,7 @@ def _end_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:
 
 
 def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
-    """How it ended; None where it did not, and is told to."""
+    """How it ended; None if it did not, and is told to."""
     try:
         return process.wait(timeout=max(seconds, 0))
     except subprocess.TimeoutExpired:

@@ -135,7 +135,7 @@ def _injected(spent: Mapping[str, Sequence[tuple[int, int]]]) -> tuple[str, floa
     for what, bucket in WRITTEN_DOWN.items():
         if what in lengths:
             return bucket, sum(lengths[what])
-    # A call that traces takes all that its tracing takes, beside what every call takes.
+    # A call that traces takes the time of its tracing, besides what every call takes.
     usual = median(lengths["call"])
     return "compile", sum(seconds - usual for seconds in lengths["traced call"])
 

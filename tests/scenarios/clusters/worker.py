@@ -147,7 +147,7 @@ def training_step(strategy: tf.distribute.Strategy, in_graph: bool = False) -> A
 
 
 def computed_for(seconds: Any) -> Any:
-    """Computes for so long, and says for how long it did."""
+    """Computes for that long, and returns how long it really did."""
     began = tf.timestamp()
     _, ended = tf.while_loop(
         lambda values, now: now < began + seconds,

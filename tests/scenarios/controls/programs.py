@@ -1,4 +1,4 @@
-"""Programs of different kinds whose input works beside the steps, each with a control.
+"""Programs of different kinds whose input works during the steps, each with a control.
 
 python -m tests.scenarios.controls.programs NAME FOLDER
 
@@ -96,7 +96,7 @@ def py_function_map() -> Training:
 
 
 def native_map() -> Training:
-    """Pictures are resized on all cores beside convolutions."""
+    """Pictures are resized on all cores during convolutions."""
     pictures = np.random.default_rng(1).integers(0, 255, (64, 96, 96, 3)).astype("uint8")
 
     def resize(picture: Any) -> tuple[Any, Any]:

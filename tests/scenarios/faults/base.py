@@ -25,7 +25,7 @@ class Fault:
     finding: str | None  # the id that must be found; None for a healthy program
     bucket: str
     faulty: Program
-    fixed: Program | None  # None where no other form exists (healthy programs)
+    fixed: Program | None  # None if there is no other form (healthy programs)
     description: str
     env: Mapping[str, str] = field(default_factory=dict)
     healthy: bool = False

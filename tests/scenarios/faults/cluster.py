@@ -27,7 +27,7 @@ def training_step(strategy: tf.distribute.Strategy) -> Any:
 
 
 def work(logdir: str, pause_s: float, barrier: Path) -> None:
-    """One worker: the same steps as every other, after a pause of its own."""
+    """One worker: the same steps as every other, after its own pause."""
     strategy = tf.distribute.MultiWorkerMirroredStrategy()
     step = training_step(strategy)
     x, y = (tf.constant(part) for part in arrays(256))

@@ -56,7 +56,7 @@ def changing_numbers(logdir: str, as_tensor: bool) -> None:
 
 @forms
 def new_function_each_call(logdir: str, inside: bool) -> None:
-    """tf.function called inside the loop: every batch gets a function of its own, and traces it."""
+    """tf.function is called inside the loop: every batch gets its own function, which is traced."""
     train_step = training_step(dense_model(layers=6, units=128))
     once = tf.function(train_step)
     x, y = (tf.constant(part) for part in arrays(64))

@@ -16,7 +16,7 @@ from tests.scenarios.workloads import CLASSES, batches, dense_model
 
 
 def every(batches_apart: int, action: Callable[[int], object]) -> keras.callbacks.Callback:
-    """A callback that acts after each so many batches."""
+    """A callback that acts once in that many batches."""
 
     def after(batch: int, logs: Any = None) -> None:
         if (batch + 1) % batches_apart == 0:

@@ -70,7 +70,7 @@ def dense(
 def classifier(
     optimizer: Any = "adam", hidden: int = 2, units: int = 32, **compile_options: Any
 ) -> keras.Sequential:
-    """Of the blobs, compiled."""
+    """A compiled model for the blobs."""
     model = dense(hidden=hidden, units=units)
     model.compile(optimizer, from_logits(), **compile_options)
     return model

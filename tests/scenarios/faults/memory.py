@@ -46,7 +46,7 @@ def train_beside_a_holder(logdir: str, megabytes: int) -> None:
 
 @forms
 def custom_loop(logdir: str, megabytes: int) -> None:
-    """One step of the loop needs more than there is; the program goes on without it."""
+    """One step of the loop needs more than there is; the program continues without it."""
     model = dense_model()
     train_step = training_step(model)
     temporary = Temporary(megabytes)

@@ -16,7 +16,7 @@ from tests.scenarios.workloads import from_logits
 
 @forms
 def dumped(logdir: str, program: Program, mode: str = "FULL_HEALTH", records: int = -1) -> None:
-    """The program under the debugger, which keeps so many records (-1: all)."""
+    """The program under the debugger, which keeps that many records (-1: all)."""
     tf.debugging.experimental.enable_dump_debug_info(
         logdir, tensor_debug_mode=mode, circular_buffer_size=records
     )

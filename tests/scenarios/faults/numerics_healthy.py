@@ -244,7 +244,7 @@ def adversaries(logdir: str) -> None:
 
 
 def custom_loop(logdir: str) -> None:
-    """Logs the loss of each step under a name of its own, and no epochs."""
+    """Logs the loss of each step under its own name, and no epochs."""
     x, y = blobs()
     model, optimizer, loss_of = dense(hidden=2), keras.optimizers.Adam(0.003), from_logits()
 

@@ -73,7 +73,7 @@ class Judgment:
 
     @property
     def outside_s(self) -> float | None:
-        """By how much the measured gain lies outside of the predicted range."""
+        """How far the measured gain is outside of the predicted range."""
         if self.predicted_s is None or self.measured_s is None:
             return None
         low, high = self.predicted_s
@@ -87,7 +87,7 @@ class Judgment:
 
     @property
     def relative_error(self) -> float | None:
-        """Of the middle of the prediction; infinite where nothing was won at all."""
+        """The error of the middle of the prediction; infinite if nothing was saved at all."""
         if self.predicted_s is None or self.measured_s is None:
             return None
         middle = sum(self.predicted_s) / 2
@@ -127,7 +127,7 @@ class Target:
     what: str
     value: float | None  # None: nothing to measure it on
     limit: float
-    at_least: bool  # else at most
+    at_least: bool  # otherwise at most
     count: int  # on how many programs it was measured
 
     @property

@@ -19,7 +19,7 @@ from stall_analyzer.diagnose.calibration import Calibration
 
 FILE = Path(__file__).with_name("measured.csv")
 ALL, FAMILY, OWN = 2, 3, 5  # letters of an id: "ST", "ST1", "ST104"
-# Between these shares of the measured gains lies the range.
+# The range lies between these shares of the measured gains.
 LOW_SHARE, HIGH_SHARE = 0.1, 0.95
 # A row counts its own gains, and the row above it as if it were so many.
 LEANS = 5
@@ -45,12 +45,12 @@ class Measured:
     gain_s: float
 
     def range_s(self, own: Calibration) -> tuple[float, float]:
-        """As `calibrated` makes it."""
+        """The range, as `calibrated` makes it."""
         high = min(self.high_s * own.high, self.most_s)
         return min(self.low_s * own.low, high), high
 
     def outside(self, own: Calibration) -> float:
-        """Share of the epoch by which the gain lies outside; above the range it is positive."""
+        """The share of the epoch by which the gain is outside; positive above the range."""
         low, high = self.range_s(own)
         return (max(self.gain_s - high, 0) + min(self.gain_s - low, 0)) / self.epoch_s
 
@@ -120,7 +120,7 @@ class Quality:
     count: int
     inside: int  # outside by no more than NOISE_SHARE of the epoch
     inside_5: int  # by no more than 5%
-    wide: float  # median of high / low, where there is a low end
+    wide: float  # median of high / low, if there is a low end
     error: float  # median of |middle - gain| / gain
 
     def __str__(self) -> str:

@@ -115,7 +115,7 @@ def _analyzed(logs: Path) -> Json:
 def _measured(
     set_name: str, program: str, run: Json, expected: Sequence[str], epoch_s: float, gain_s: float
 ) -> Iterator[Measured]:
-    """Of several findings that are right, the one whose range is nearest: one change was made."""
+    """The one of several right findings whose range is nearest: only one change was made."""
     promised = [
         _promise(set_name, program, run, finding, epoch_s, gain_s)
         for finding in run["findings"]

@@ -10,11 +10,11 @@ class Hang:
     name: str  # of a function in programs.py
     status: str  # "stuck"; or "slow" or "dead", which must not be called stuck
     bucket: str  # what it waits for, in the analyzer's words
-    place: str  # the function of the program in which it stands: a report should name it
+    place: str  # the function of the program in which it hangs: a report should name it
     description: str
     watched_s: float = 6.0  # from the dump of the hang on: a few beats, and a profile
     is_unchanged: bool = False  # run as by `stall-analyze capture`
-    # In a cluster TensorFlow itself catches SIGTERM, as the notice of a preemption, and goes on.
+    # In a cluster, TensorFlow itself catches SIGTERM, as the notice of a preemption, and continues.
     heeds_sigterm: bool = True
     ends_itself: bool = False
 

@@ -70,7 +70,9 @@ class Kind:
     arguments: tuple[str, ...] = ()  # of Python
     sends: int = 0  # a signal, when the program has said that it is ready
     through: tuple[str, ...] = ()  # a command of stall-analyze that starts it, if not alone
-    says: tuple[str, ...] = ()  # our own words on the console, beside the line on the first epoch
+    says: tuple[
+        str, ...
+    ] = ()  # our own words on the console, besides the line about the first epoch
 
 
 KINDS: dict[str, Kind] = {}

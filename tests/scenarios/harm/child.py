@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def _count_traces(traced: Counter[str]) -> None:
-    """Of all functions but the capture's own, in graphs of TensorFlow."""
+    """Traces of all functions except the capture's own."""
     from tensorflow.python.framework import func_graph  # noqa: PLC0415
 
     build = func_graph.func_graph_from_py_func

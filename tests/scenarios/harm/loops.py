@@ -1,4 +1,4 @@
-"""Loops of one's own, under `watch`."""
+"""Custom loops under `watch`."""
 
 from __future__ import annotations
 

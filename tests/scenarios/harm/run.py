@@ -32,7 +32,7 @@ from tests.scenarios.runner import all_known, emptied, parser
 PATIENCE_S = 900.0  # TensorFlow takes minutes to start where many want to run at once
 READY_S = 400.0
 GRACE_S = 30.0  # until SIGKILL, as clusters have it
-# What may be there more than without a capture, after so many further fits.
+# How much more there may be than without a capture, after that many further fits.
 # Memory is taken and given back in pieces, and on a busy machine a pipe is not free again yet, or a
 # file about to be closed. What leaks with each fit comes to far more.
 ALLOWED = {"megabytes": 30, "descriptors": 4}
@@ -158,7 +158,7 @@ def without_ours(text: str, says: Sequence[str] = ()) -> list[str]:
 
 
 def difference(kind: Kind, alone: Ended, captured: Ended) -> str:
-    """In words; empty where there is none."""
+    """In words; empty if there is none."""
     if captured.code != alone.code:
         return f"ends with {captured.code} instead of {alone.code}"
     ours, theirs = captured.result, alone.result

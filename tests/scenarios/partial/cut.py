@@ -50,7 +50,7 @@ class Batches:
         return self.ends_ns[0], self.ends_ns[self.last_of(count) - 1]
 
     def last_of(self, count: int) -> int:
-        """The last of so many batches from the second on, counted from 1."""
+        """The last of that many batches from the second on, counted from 1."""
         return min(count + 1, len(self.ends_ns))
 
 
@@ -58,7 +58,7 @@ class Batches:
 
 
 def cut_logs(logs: Path, target: Path, kind: str, full_run: Callable[[], Run]) -> Path:
-    """The folder with the cut log; made anew when the full log or this file has changed.
+    """The folder with the cut log; created again if the full log or this file has changed.
 
     `full_run` gives the analysis of the full log; it is asked only if no batches were logged.
     """
@@ -145,7 +145,7 @@ def is_ordinary(event: Event) -> bool:
 
 
 def batches_of(logs: Path) -> Batches | None:
-    """As the callback logged them with `update_freq=1`; None where it did not."""
+    """As the callback logged them with `update_freq=1`; None if it did not."""
     for path in _event_files(logs):
         ends = dict(_batch_ends(path))  # by optimizer step; all tags of a batch have the same
         if list(ends)[:2] == [1, 2]:

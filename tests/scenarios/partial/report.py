@@ -30,7 +30,7 @@ at the end."""
 
 @dataclass(frozen=True)
 class Result:
-    """Of one half, which has at least one program."""
+    """For one half, which has at least one program."""
 
     half: Half
     cases: Sequence[Case]

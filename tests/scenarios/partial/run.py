@@ -69,7 +69,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _all_cases(programs: Sequence[Program], workdir: Path) -> list[Case]:
-    """Of programs that can be cut; the reasons of the others are printed."""
+    """For programs that can be cut; for the others, the reason is printed."""
     cases: list[Case] = []
     # A fresh start for each process: TensorFlow, once imported, does not survive a fork.
     with ProcessPoolExecutor(PROCESSES, get_context("spawn")) as pool:
@@ -107,7 +107,7 @@ def _said(logs: Path) -> Said:
 
 
 def _analyzed(logs: Path) -> Run:
-    """The first run. Analyzed anew each time: the analyzer is what is being worked on."""
+    """The first run. Analyzed again each time, since the analyzer is what is being worked on."""
     run: Any = analyze(logs).document["runs"][0]
     return dict(run)
 

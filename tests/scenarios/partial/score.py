@@ -30,7 +30,7 @@ class Truth:
 
 @dataclass(frozen=True)
 class Said:
-    """What the analyzer answered: its estimate, or the exact ledger where there is none."""
+    """What the analyzer answered: its estimate, or the exact ledger if there is none."""
 
     primary: str = "unknown"
     candidates: tuple[str, ...] = ()
@@ -96,7 +96,7 @@ class Case:
 
     @property
     def places(self) -> dict[str, Place]:
-        """Of each bucket that matters: where the truth lies, seen from its interval."""
+        """For each bucket that matters, where the truth is relative to its interval."""
         return {bucket: self._place(bucket) for bucket in self._above(MATTERS)}
 
     def _place(self, bucket: str) -> Place:
@@ -135,7 +135,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Summary:
-    """Of all cases of one kind. All but the number are shares."""
+    """For all cases of one kind. All except the number are shares."""
 
     cases: int
     right: float
@@ -148,7 +148,7 @@ class Summary:
 
 
 def summary(cases: Sequence[Case]) -> Summary:
-    """Of at least one case."""
+    """For at least one case."""
     wrong = sorted(case.misattributed for case in cases)
     return Summary(
         cases=len(cases),
@@ -187,7 +187,7 @@ TARGETS = (
     Target("one_batch", "right", at_least=0.88),
     Target("one_batch", "misattributed_median", at_most=0.05),
     Target("one_batch", "misattributed_90th", at_most=0.15),
-    # Wider intervals would hold the truth more often, and say less.
+    # Wider intervals would contain the truth more often, and say less.
     Target("one_batch", "covered", at_least=0.85, at_most=0.95),
     Target("one_batch", "unknown", at_most=0.05),
     Target("events_only", "right_or_candidate", at_least=0.90),

@@ -31,7 +31,7 @@ def event(name: str, start_ms: int, end_ms: int) -> Event:
 
 
 def event_file(*summaries: tuple[str, int, int]) -> bytes:
-    """Of tag, step and milliseconds after the start."""
+    """Each has a tag, a step and milliseconds after the start."""
     head = write.framed(write.file_version())
     return head + b"".join(
         record(scalar(tag, 1.0), at_s=START_S + ms / 1000, step=step) for tag, step, ms in summaries
