@@ -283,7 +283,7 @@ def test_impossible_times_are_left_out_and_counted(read: Read) -> None:
         Event("EagerExecute", 8, 9), Event("EagerExecute", 9, 9),
     ])))  # fmt: skip
     assert len(trace.events) == 4
-    assert "3 damaged events were left out" in warnings(trace)
+    assert "Reading skipped 3 damaged events" in warnings(trace)
 
 
 # ------------------------------------------------------------------ cut and damaged files
@@ -302,7 +302,10 @@ def test_a_cut_file_keeps_its_events_and_says_that_names_are_lost(read: Read) ->
     assert trace.names == ("event 0",)
     assert trace.events.start_ps.tolist() == [10_000 * i for i in range(len(trace.events))]
     assert "cut off" in warnings(trace)
-    assert "names of 1 kinds of events were lost in the part that was cut off" in warnings(trace)
+    assert (
+        "Names are missing for 1 kind of events, because a trace stores its names last"
+        in warnings(trace)
+    )
 
 
 def test_a_cut_in_the_tables_keeps_the_names_before_it(read: Read) -> None:
@@ -333,7 +336,7 @@ def test_a_damaged_event_costs_only_itself(read: Read) -> None:
     line = block(2, b"python") + b"".join([*good[:2], bad, *good[2:]])
     trace = read(space(plane.to_bytes([]) + block(3, line)))
     assert len(trace.events) == 4
-    assert "1 damaged events were left out; 4 were read" in warnings(trace)
+    assert "Reading skipped 1 damaged event and kept 4" in warnings(trace)
 
 
 def test_after_a_damaged_line_reading_continues_with_the_next(read: Read) -> None:
@@ -342,7 +345,7 @@ def test_after_a_damaged_line_reading_continues_with_the_next(read: Read) -> Non
     broken, whole = event * 3 + b"\x07", event * 2
     trace = read(space(plane.to_bytes([]) + block(3, broken) + block(3, whole)))
     assert len(trace.events) == 5
-    assert "damaged in 1 places" in warnings(trace)
+    assert "damaged in 1 place;" in warnings(trace)
 
 
 @pytest.mark.parametrize(

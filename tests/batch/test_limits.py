@@ -39,7 +39,7 @@ def test_a_run_without_a_window_is_over_no_share() -> None:
     ("text", "words"),
     [
         ("inputs=20%", "'inputs' cannot be limited; you can limit input, compile"),
-        ("status=broken", "'broken' is not a verdict; there are: healthy"),
+        ("status=broken", "'broken' is not a verdict; use one of healthy"),
         ("input=20", "'20' is not a duration such as 90s, 30m, 2h or 3d, nor a share such as 20%"),
         ("input>20%", "'input>20%' is not a limit such as input=20%"),
         ("input", "'input' is not a limit"),
@@ -60,7 +60,7 @@ def test_a_share_that_no_run_can_exceed_is_refused(text: str) -> None:
 
 def test_a_cause_that_does_not_exist_is_refused() -> None:
     check_causes([parse("compile.xla=1s"), parse("input=1s")])
-    with pytest.raises(UsageError, match=r"no cause compile.xlb; there are: compile.tracing"):
+    with pytest.raises(UsageError, match=r"no cause compile.xlb; use one of compile.tracing"):
         check_causes([parse("compile.xlb=1s")])
 
 

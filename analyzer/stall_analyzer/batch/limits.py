@@ -71,7 +71,7 @@ def parse(text: str) -> Limit:
         raise ValueError(f"{text!r} is not a limit such as input=20%, epoch=10m or status=dead")
     if what == STATUS:
         if value not in STATUSES:
-            raise ValueError(f"{value!r} is not a verdict; there are: {', '.join(STATUSES)}")
+            raise ValueError(f"{value!r} is not a verdict; use one of {', '.join(STATUSES)}")
         return Limit(text, what, status=value)
     if what != EPOCH and what.partition(".")[0] not in BUCKETS:
         known = ", ".join((*BUCKETS, EPOCH, STATUS))
@@ -105,7 +105,7 @@ def check_causes(limits: Sequence[Limit]) -> None:
         if "." in limit.what and limit.what not in CAUSES:
             bucket = limit.what.partition(".")[0]
             there_are = ", ".join(cause for cause in CAUSES if cause.startswith(f"{bucket}."))
-            raise UsageError(f"--fail-over: there is no cause {limit.what}; there are: {there_are}")
+            raise UsageError(f"--fail-over: there is no cause {limit.what}; use one of {there_are}")
 
 
 def over(limit: Limit, facts: Facts) -> str:

@@ -37,6 +37,7 @@ from stall_analyzer.decode.nest import Event, Rules, Totals, write_line
 from stall_analyzer.decode.pytorch_trace import is_pytorch, summed_up
 from stall_analyzer.errors import ForeignFile, UnreadableFile
 from stall_analyzer.files import wire
+from stall_analyzer.model.format import counted
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
@@ -83,7 +84,9 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
     assembler = Assembler()
     document.assemble(assembler)
     if document.bad:
-        text = f"{document.bad:,} damaged events were left out; {document.good:,} were read."
+        text = (
+            f"Reading skipped {counted(document.bad, 'damaged event')} and kept {document.good:,}."
+        )
         notes.append(Note("warning", text, host_file.path))
     return assembler.trace(host_file, Clock(), (), notes)
 

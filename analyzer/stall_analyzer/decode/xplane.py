@@ -26,6 +26,7 @@ from stall_analyzer.decode.event_columns import (
 from stall_analyzer.decode.plane_reader import PlaneReader
 from stall_analyzer.decode.scan import ByteWindow, FileCut, LineRange, ScannedFile, scan
 from stall_analyzer.errors import UnreadableFile, WireError
+from stall_analyzer.model.format import counted
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import HostFile
@@ -172,12 +173,12 @@ class _Damage:
             )
         if self.unnamed_kinds:
             lost = (
-                "in the part that was cut off, because a trace stores its names last"
+                "because a trace stores its names last, in the part that was cut off"
                 if self.cut
-                else "to damage"
+                else "because of damage"
             )
             texts.append(
-                f"The names of {self.unnamed_kinds} kinds of events were lost {lost}; "
+                f"Names are missing for {counted(self.unnamed_kinds, 'kind')} of events, {lost}; "
                 'each is called "event" and a number.'
             )
         if self.unnamed_events > UNNAMED_ROWS:
@@ -186,11 +187,13 @@ class _Damage:
                 "shown one by one; the totals count all of them."
             )
         if self.bad:
-            texts.append(f"{self.bad:,} damaged events were left out; {self.good:,} were read.")
+            texts.append(
+                f"Reading skipped {counted(self.bad, 'damaged event')} and kept {self.good:,}."
+            )
         if self.places:
             texts.append(
-                f"The trace is damaged in {self.places:,} places; reading continued after each "
-                f"one, but some events are missing."
+                f"The trace is damaged in {counted(self.places, 'place')}; reading continued after "
+                f"that, but some events are missing."
             )
         return [Note("warning", text, path) for text in texts]
 

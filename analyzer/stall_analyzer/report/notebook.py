@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import counted, percent, seconds
 from stall_analyzer.report.facts import figures, shown_name
 from stall_analyzer.report.palette import BUCKET_COLORS, STATUS_COLORS
 from stall_analyzer.report.words import (
@@ -39,7 +39,7 @@ def render(runs: Sequence[ReportEntry]) -> str:
     pieces = [piece for run in runs[:MOST_RUNS] for piece in _run(run)]
     left_out = len(runs) - MOST_RUNS
     if left_out > 0:
-        pieces.append(f"<p>{left_out:,} more runs are not shown: choose them by name.</p>")
+        pieces.append(f"<p>Not shown: {counted(left_out, 'more run')}. Choose by name.</p>")
     return "".join(pieces)
 
 
