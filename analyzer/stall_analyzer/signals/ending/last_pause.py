@@ -1,4 +1,4 @@
-"""Which looks at a process show the pause that its capture ends with, and whether it went on."""
+"""Which looks at a process show the pause that its capture ends with, and whether it continued."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A process in which nothing moves, what is known around it, and what it is said to wait for."""
+"""A process in which nothing moves, its surroundings, and what it probably waits for."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training waits in Python: the script's own, or what Keras and TensorFlow call of it."""
+"""Training waits in Python: in the script itself, or where Keras or TensorFlow calls it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Training waits inside TensorFlow: for a batch, a service, an op that waits by its nature."""
+"""Training waits inside TensorFlow: for a batch, a service, or in an op that is made to wait."""
 
 from __future__ import annotations
 
