@@ -431,3 +431,31 @@ def test_the_callback_that_saves_is_named(
     ]
     finding = found(checked(checkpoint_in_steps, write.read(tmp_path, records)), "act")
     assert finding.title.startswith(title)
+
+
+@pytest.mark.parametrize(("later_s", "status"), [(0.0, "slow_once"), (40.0, "slow_always")])
+def test_graphs_that_later_epochs_build_as_well_are_a_cost_of_every_epoch(
+    tmp_path: Path, later_s: float, status: str
+) -> None:
+    def epoch(number: int, retraces_s: float) -> list[bytes]:
+        begin_s = 60.0 * number
+        spent = {"retrace": round(retraces_s / 10 * NS), "step": round((6 - retraces_s / 10) * NS)}
+        item = {"account": "retrace", "name": "step", "where": "", "count": 10}
+        items = [{**item, "spent_ns": round(retraces_s * NS)}] if retraces_s else []
+        books = write.record(
+            "books", begin_s + 60, began_ns=START_NS + round(begin_s * NS), phase="train",
+            epoch=number, lasted_ns=[6 * NS] * 10, steps=[1] * 10, calls=[1] * 10, items=items,
+            spent_ns={account: [ns] * 10 for account, ns in spent.items()},
+        )  # fmt: skip
+        begun, ended = (begin_s, "epoch_begin"), (begin_s + 60, "epoch_end")
+        return [
+            write.mark(begun[1], begun[0], number),
+            books,
+            write.mark(ended[1], ended[0], number),
+        ]
+
+    records = [write.start(), write.mark("fit_begin", 0.0), *epoch(0, 40.0), *epoch(1, later_s)]
+    report = diagnosed(align([], write.read(tmp_path, records)))
+    assert report.verdict.status == status
+    (found_one,) = [finding for finding in report.findings if finding.id == "ST104"]
+    assert (found_one.later_gain.high_ps > 0) == (status == "slow_always")

@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 
 from stall_analyzer.attribute.filled_stores import filling_spans
+from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.model.causes import ONE_TIME, code, codes, codes_of_bucket
 from stall_analyzer.model.columns import median
 from stall_analyzer.model.intervals import (
@@ -70,6 +71,8 @@ def ledger_with_one_time(
     if np.count_nonzero(whole.labels == wait_for_memory) <= SELDOM:
         once |= labels == wait_for_memory
     once &= ~(among(labels, TRACING) & covered(bounds[:-1], *_traced_each_time(parts)))
+    if _is_retraced_later(timeline):
+        once &= labels != code("compile.retracing")
     return _no_longer_than_later(Ledger(bounds, labels.astype(np.uint8), once), timeline)
 
 
@@ -77,6 +80,17 @@ def _traced_each_time(parts: Sequence[AlignedTrace]) -> Spans:
     """When callbacks created datasets, in window time: their graphs recur in later epochs."""
     trained = [(p.training.around_side_calls, p.shift_ps) for p in parts if p.training]
     return union(*_joined([(start + shift, end + shift) for (start, end), shift in trained]))
+
+
+def _is_retraced_later(timeline: Timeline) -> bool:
+    """Whether later epochs build new graphs as well, by the books of a capture."""
+    captures = timeline.events.captures if timeline.events is not None else ()
+    books = next((capture.books for capture in captures if capture.books is not None), None)
+    if books is None:
+        return False
+    _, epoch = np.unique(books.epoch, return_inverse=True)
+    first, *later = np.bincount(epoch, books.spent(Account.RETRACE)).tolist()
+    return bool(later) and 0 < AGAIN_SHARE * first <= median(later)
 
 
 def _no_longer_than_later(ledger: Ledger, timeline: Timeline) -> Ledger:

@@ -39,7 +39,7 @@ from dataclasses import replace
 
 from stall_analyzer.captures.capture_format import Account
 from stall_analyzer.decode.vocabulary import KERAS_STEPS
-from stall_analyzer.detectors.gains import removed
+from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
 from stall_analyzer.model.format import percent, seconds, size
@@ -93,6 +93,7 @@ def _booked(signals: Signals) -> Finding | None:
     severity = severity_of(signals.share(lost))
     if severity is None:
         return None
+    gain = _gain(lost, cost.count, new_each_time=False, last=False)
     is_keras = cost.name in KERAS_STEPS
     called = "The Keras training step" if is_keras else f"{cost.name}()"
     often = "once" if cost.count == 1 else f"{cost.count} times"
@@ -108,8 +109,10 @@ def _booked(signals: Signals) -> Finding | None:
             signals, cost.name, SAME_BATCHES if is_keras else _as_tensors(cost.name)
         ),
         lost_ps=lost,
-        gain=_gain(lost, cost.count, new_each_time=False, last=False),
+        gain=gain,
+        later_gain=_of_later_epochs(gain, signals),
         confidence=0.9,
+        by_clocks=True,
         evidence=signals.evidence_of("compile.retracing", "traced again"),
     )
 
@@ -175,6 +178,7 @@ def _traced(signals: Signals) -> Finding | None:
         if severity == "consider":
             return None
         severity = "note"  # two kinds of batches, or a flag: two graphs may be intended
+    gain = _gain(lost, len(retraces), new_each_time, last)
     return Finding(
         severity=severity,
         title=_title(function, last),
@@ -186,7 +190,8 @@ def _traced(signals: Signals) -> Finding | None:
         ),
         change=_naming_arguments(signals, function.name, _change(function, new_each_time, last)),
         lost_ps=lost,
-        gain=_gain(lost, len(retraces), new_each_time, last),
+        gain=gain,
+        later_gain=_of_later_epochs(gain, signals),
         confidence=0.95 if new_each_time or last or len(retraces) > 1 else 0.6,
         evidence=_evidence(signals, retraces),
     )
@@ -202,6 +207,10 @@ def _gain(lost: int, retraces: int, new_each_time: bool, last: bool) -> Gain:
         return removed(lost)
     # Relaxed shapes need one more graph, for the general case.
     return Gain(removed(lost).low_ps * (retraces - 1) // retraces, lost)
+
+
+def _of_later_epochs(gain: Gain, signals: Signals) -> Gain:
+    return every_epoch(gain, signals) if signals.comes_again("compile.retracing") else Gain()
 
 
 def _title(function: FunctionSignals, last: bool) -> str:
