@@ -70,9 +70,7 @@ class Kind:
     arguments: tuple[str, ...] = ()  # of Python
     sends: int = 0  # a signal, when the program has said that it is ready
     through: tuple[str, ...] = ()  # a command of stall-analyze that starts it, if not alone
-    says: tuple[
-        str, ...
-    ] = ()  # our own words on the console, besides the line about the first epoch
+    says: tuple[str, ...] = ()  # our other words on the console, besides the first epoch's line
 
 
 KINDS: dict[str, Kind] = {}
