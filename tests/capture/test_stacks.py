@@ -68,6 +68,15 @@ def test_a_deep_stack_keeps_the_lines_of_the_user_that_are_in_its_middle() -> No
     assert lines[60] in kept and len(kept) <= thread_stacks.MOST_FRAMES + 1
 
 
+def test_a_deep_stack_keeps_the_call_that_trains() -> None:
+    """In a notebook, there is much around it; and the line that calls it explains nothing."""
+    library = "/env/lib/python3.11/site-packages"
+    lines = [f"{library}/tensorflow/python/ops/math_ops.py:{n} multiply" for n in range(200)]
+    lines[100] = f"{library}/keras/src/backend/tensorflow/trainer.py:399 TensorFlowTrainer.fit"
+    lines[101] = "/home/me/train.py:88 <module>"
+    assert {*lines[100:102]} <= {*thread_stacks.cut(lines)}
+
+
 def test_a_deep_stack_keeps_both_its_ends() -> None:
     def deep(levels: int) -> tuple[str, ...]:
         return deep(levels - 1) if levels else thread_stacks.frames_of(stack_of(sys._getframe()))

@@ -23,6 +23,8 @@ RESTS = pattern(
     r"/asyncio/(base_events|runners)\.py$|/socketserver\.py$|/(pdb|bdb|cmd|code)\.py$|/idlelib/"
     r"|/(ipykernel|IPython|tornado|debugpy|werkzeug|uvicorn|gunicorn|waitress|prompt_toolkit)/"
 )
+# The call of one of these is that of the whole training.
+TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
 OURS = pattern(r"/(tb_stall_plugin|stall_analyzer)/")
 
 
@@ -59,6 +61,10 @@ class Frame:
         same."""
         path = _slashes(self.path)
         return not (self.is_standard or INSTALLED.search(path) or OURS.search(path))
+
+    @property
+    def trains(self) -> bool:
+        return self.name in TRAINS and self.is_tensorflow
 
     def is_of(self, kind: re.Pattern[str]) -> bool:
         return bool(kind.search(_slashes(self.path)))

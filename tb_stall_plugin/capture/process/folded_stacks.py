@@ -105,4 +105,5 @@ def _has_room(table: set[tuple[str, ...]], frames: tuple[str, ...], most: int) -
 
 def _users_alone(frames: tuple[str, ...]) -> tuple[str, ...]:
     read = ((line, frame_of(line)) for line in frames)
-    return (CUT, *(line for line, frame in read if frame is not None and frame.is_users))
+    kept = (line for line, frame in read if frame is not None and (frame.is_users or frame.trains))
+    return (CUT, *kept)

@@ -175,10 +175,12 @@ def cut(lines: list[str]) -> tuple[str, ...]:
 
 
 def _tells_whose_call_it_is(line: str) -> bool:
-    """Whether it is the user's own code, which may be far out from where a library waits, or the
-    building of a graph."""
+    """Whether it is the user's own code, which may be far out from where a library waits, the call
+    that trains, or the building of a graph."""
     frame = frame_of(line)
-    return frame is not None and (frame.is_users or frame.name in BUILDS_GRAPHS)
+    if frame is None:
+        return False
+    return frame.is_users or frame.trains or frame.name in BUILDS_GRAPHS
 
 
 def native_threads() -> tuple[NativeThreads, ...]:

@@ -36,8 +36,6 @@ OF_THE_THREAD = (
 # Accounts in which it may wait for a batch. Inside a step, samples cannot tell waiting from work.
 MAY_WAIT = (Account.STEP, Account.INPUT)
 WAITS = (Account.WAIT, Account.INPUT)
-# The line that calls one of these calls the whole training: it explains nothing in particular.
-TRAINS = frozenset({"fit", "fit_generator", "train_on_batch"})
 
 Item = tuple[str, str]  # account and name; without a name, the rest of the account
 
@@ -203,6 +201,6 @@ def users_frame(frames: Sequence[Frame]) -> Frame | None:
     """The innermost line of the user's own code; None if that is only the call that trains."""
     for n, frame in enumerate(frames):
         if frame.is_users:
-            trains = any(f.is_tensorflow and f.name in TRAINS for f in frames[:n])
+            trains = any(f.trains for f in frames[:n])
             return None if trains else frame
     return None
