@@ -22,10 +22,11 @@ from stall_analyzer.progress import Progress
 from stall_analyzer.report.page import FAILED, READY, RUNNING, UNREAD, WAITING
 from stall_analyzer.report.verdict_change import VerdictChange, verdict_change
 from stall_analyzer.results.result_store import ResultStore
-from stall_analyzer.results.run_result import ResultHead, RunResult, analyze
+from stall_analyzer.results.run_result import ResultHead, RunResult, analyze, result_of
 from stall_analyzer.results.worker_process import NoResult, WorkerProcess
 
 if TYPE_CHECKING:
+    from stall_analyzer.model.findings import Report
     from stall_analyzer.report.document_types import ReportEntry
 
 AT_THE_START = {"share": 0.0, "text": "waiting for its turn"}
@@ -56,6 +57,9 @@ class ReadCharts:
         self._store = store
         self._lock = threading.Lock()
         self._kept: OrderedDict[tuple[str, str], dict[str, Chart]] = OrderedDict()
+
+    def has(self, key: str, version: str) -> bool:
+        return (key, version) in self._kept or self._store.has_charts(key, version)
 
     def of(self, key: str, version: str) -> dict[str, Chart] | None:
         """The charts by host; None if there are none."""
@@ -106,8 +110,9 @@ class StoredAnalysis:
         return cast("ReportEntry", json.loads(entry))
 
     def has_charts(self) -> bool:
-        """There are none if only `stall-analyze` has read the run and nobody has opened it here."""
-        return self._charts is not None
+        """There are none if only `stall-analyze` has read the run and nobody has opened it here.
+        Does not read them: a report need not wait for that."""
+        return self._made is not None or self._read_charts.has(self._key, self.head.version)
 
     @property
     def _charts(self) -> dict[str, Chart] | None:
@@ -116,7 +121,8 @@ class StoredAnalysis:
         return self._read_charts.of(self._key, self.head.version)
 
     def chart(self, host: str | None) -> Chart | None:
-        """The chart of `host`, or of the host that trains; None if that host is not in the run."""
+        """The chart of `host`, or of the host that trains; None if that host is not in the run, or
+        if the charts are damaged, after which there are none."""
         charts = self._charts or {}
         return next(iter(charts.values()), None) if host is None else charts.get(host)
 
@@ -147,6 +153,16 @@ class _Job:
     rests_until_s: float = 0.0
     tried: int = 0  # how often it was analyzed again without a final result
     ended_s: float = 0.0
+    is_first: bool = False  # there was nothing to show before
+
+    def __post_init__(self) -> None:
+        self.is_first = self.analysis is None
+
+    @property
+    def waits_for_report(self) -> bool:
+        """Whether the worker may have stored the report, but not the charts, since it began."""
+        is_earlier = self.analysis is None or self.analysis.head.version != self.version
+        return self.state == RUNNING and is_earlier
 
     @property
     def may_have_passed(self) -> bool:
@@ -168,17 +184,20 @@ class _Job:
             return False
         return not self.analysis.has_charts()
 
+    def show(self, analysis: StoredAnalysis | None) -> None:
+        self.changes = _changes(self.changes, self.analysis, analysis)
+        self.analysis = analysis
+
     def end(self, analysis: StoredAnalysis | None, error: str) -> None:
         """A report without charts is better than none; a report of an earlier version is not."""
         if analysis is None and self.analysis and self.analysis.head.version == self.version:
             analysis = self.analysis
-        before, self.analysis, self.error = self.analysis, analysis, error or None
+        self.show(analysis)
+        self.error = error or None
         self.state = READY if analysis else FAILED
-        if before is not None and is_live(self.run):  # the first change is shown at once
-            now_s = time.monotonic()
-            self.rests_until_s = now_s + REST * (now_s - self.began_s)
-        self.changes = _changes(self.changes, before, analysis)
         self.ended_s = time.monotonic()
+        if not self.is_first and is_live(self.run):  # the first change is shown at once
+            self.rests_until_s = self.ended_s + REST * (self.ended_s - self.began_s)
 
     def status(self) -> Status:
         if self.state in {READY, FAILED}:
@@ -223,6 +242,8 @@ class Analyses:
                 tried = job.tried + 1
                 job = self._jobs[key] = self._new_job(run, version, job)
                 job.tried = tried
+            elif job.waits_for_report and (head := self._store.known(run, even_live=True)):
+                job.show(self._analysis(run, head))
             job.urgent |= urgent
             if (start and job.state == UNREAD) or (urgent and job.lacks_charts):
                 job.state = WAITING
@@ -321,16 +342,24 @@ def _changes(
 def analyze_with_charts(
     run: Run, progress: Progress, folder: Path
 ) -> tuple[ResultHead, RunResult | None]:
-    """Runs in the worker's process. A result that came with a traceback, which means a bug of ours,
-    is not stored. A result that could not be stored is returned."""
-    from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs it
+    """Runs in the worker's process. The report is stored first, so that nobody waits for the charts
+    to read it. A result that came with a traceback, which means a bug of ours, is not stored. A
+    result that could not be stored is returned."""
+    from stall_analyzer.chart.lanes import charts_of  # noqa: PLC0415  TensorBoard never needs these
+    from stall_analyzer.outcome import outcome_of  # noqa: PLC0415
 
-    result = analyze(run, progress, charts_of, folder)
+    store = ResultStore(folder)
+
+    def charts_after_report(report: Report) -> tuple[Chart, ...]:
+        store.put(run, result_of(run, outcome_of(report)))
+        progress(0.95, "preparing the timeline")
+        return charts_of(report)
+
+    result = analyze(run, progress, charts_after_report, folder)
     if result.head.traceback:
         print(result.head.traceback, file=sys.stderr)
     else:
         progress(0.97, "storing the result")
-        store = ResultStore(folder)
         store.put(run, result, result.extra)
         if store.problem:
             print(f"stall: {store.problem}; the result is kept in memory", file=sys.stderr)

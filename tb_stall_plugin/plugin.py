@@ -19,7 +19,7 @@ from stall_analyzer.errors import UnreadableFile, UsageError
 from stall_analyzer.report import page
 from stall_analyzer.report.document import note_entry
 from stall_analyzer.report.page import RUNNING
-from tb_stall_plugin.analyses import Analyses, Status, StoredAnalysis
+from tb_stall_plugin.analyses import Analyses, Status
 from tb_stall_plugin.assets import Assets
 from tb_stall_plugin.live_runs import LiveRuns
 from tb_stall_plugin.logs import Found, Logs
@@ -122,41 +122,43 @@ class StallPlugin(base_plugin.TBPlugin):
     ) -> Json:
         if not 1 <= pixels <= MOST_PIXELS:
             raise errors.InvalidArgumentError(f"pixels must be between 1 and {MOST_PIXELS}.")
-        status = self._status(run)
-        if status.analysis is None or not status.analysis.has_charts():
-            return _no_charts(status)
-        shown = _chart(status.analysis, host)
-        start, end = _inside(shown, start_ps, end_ps)
-        answer = chart_window.timeline(shown, start, end, pixels, opened)
-        return answer | {"version": status.analysis.version}
+
+        def window(chart: Chart, version: str) -> Json:
+            start, end = _inside(chart, start_ps, end_ps)
+            return {
+                **chart_window.timeline(chart, start, end, pixels, opened),
+                "version": version,
+            }
+
+        return self._of_chart(run, host, window)
 
     def event_impl(
         self, run: str, host: str | None, lane: str, row: int, start_ps: int, end_ps: int
     ) -> Json:
-        status = self._status(run)
-        if status.analysis is None or not status.analysis.has_charts():
-            return _no_charts(status)
-        found = chart_event.event(_chart(status.analysis, host), lane, row, start_ps, end_ps)
-        if found is None:
-            raise errors.NotFoundError("there is no such event.")
-        return found
+        def event(chart: Chart, _: str) -> Json:
+            found = chart_event.event(chart, lane, row, start_ps, end_ps)
+            if found is None:
+                raise errors.NotFoundError("there is no such event.")
+            return found
+
+        return self._of_chart(run, host, event)
 
     def range_impl(self, run: str, host: str | None, start_ps: int, end_ps: int) -> Json:
-        status = self._status(run)
-        if status.analysis is None or not status.analysis.has_charts():
-            return _no_charts(status)
-        shown = _chart(status.analysis, host)
-        return chart_range.sums(shown, *_inside(shown, start_ps, end_ps))
+        def sums(chart: Chart, _: str) -> Json:
+            return chart_range.sums(chart, *_inside(chart, start_ps, end_ps))
+
+        return self._of_chart(run, host, sums)
 
     def search_impl(self, run: str, host: str | None, text: str, limit: int) -> Json:
         if not text.strip():
             raise errors.InvalidArgumentError("text must not be empty.")
         if not 1 <= limit <= MOST_HITS:
             raise errors.InvalidArgumentError(f"limit must be between 1 and {MOST_HITS}.")
-        status = self._status(run)
-        if status.analysis is None or not status.analysis.has_charts():
-            return _no_charts(status)
-        return chart_window.search(_chart(status.analysis, host), text.strip(), limit)
+
+        def search(chart: Chart, _: str) -> Json:
+            return chart_window.search(chart, text.strip(), limit)
+
+        return self._of_chart(run, host, search)
 
     def manual_impl(self, finding: str) -> Json:
         try:
@@ -233,6 +235,19 @@ class StallPlugin(base_plugin.TBPlugin):
             raise errors.NotFoundError("there is no such run.")
         return self._analyses.status(found.runs[name], urgent=True, again=again)
 
+    def _of_chart(self, run: str, host: str | None, answer: Callable[[Chart, str], Json]) -> Json:
+        """What `answer` makes of a chart and its version."""
+        status = self._status(run)
+        analysis = status.analysis
+        if analysis is None or not analysis.has_charts():
+            return _no_charts(status)
+        chart = analysis.chart(host)
+        if chart is not None:
+            return answer(chart, analysis.version)
+        if analysis.has_charts():
+            raise errors.NotFoundError("there is no such host in the run.")
+        return _no_charts(self._status(run))  # they are damaged in the cache, and are made again
+
 
 def _not_ready(status: Status) -> Json:
     if status.error is not None:
@@ -247,13 +262,6 @@ def _no_charts(status: Status) -> Json:
     if status.error is not None:
         raise errors.NotFoundError(f"there is no timeline. {status.error}")
     return {"state": RUNNING, "progress": status.progress}
-
-
-def _chart(analysis: StoredAnalysis, host: str | None) -> Chart:
-    found = analysis.chart(host)
-    if found is None:
-        raise errors.NotFoundError("there is no such host in the run.")
-    return found
 
 
 def _inside(chart: Chart, start_ps: int, end_ps: int) -> tuple[int, int]:

@@ -52,16 +52,18 @@ def analyze_one(
     try:
         with copies_kept():
             report = analyze(run, progress, kept_in)
-            entry = run_document(report)
-            goes_on = report.verdict.status == "running"  # which does not last, whatever is written
-            final = not goes_on and not any(note.may_pass for note in report.notes)
-            extra = extra_of(report) if extra_of else None
-            timeless = final and is_timeless(report.timeline.events)
-            return Outcome(entry, extra=extra, final=final, timeless=timeless)
+            return outcome_of(report, extra_of(report) if extra_of else None)
     except MemoryError:
         return failure(run, "it needs more memory than one run may use (STALL_MEMORY_LIMIT)")
     except Exception as error:  # a bug of ours in one run must not hide the others
         return failure(run, f"{type(error).__name__}: {error}", traceback.format_exc())
+
+
+def outcome_of(report: Report, extra: Any = None) -> Outcome:
+    goes_on = report.verdict.status == "running"  # which does not last, whatever is written
+    final = not goes_on and not any(note.may_pass for note in report.notes)
+    timeless = final and is_timeless(report.timeline.events)
+    return Outcome(run_document(report), extra=extra, final=final, timeless=timeless)
 
 
 def failure(run: Run, reason: str, trace: str = "") -> Outcome:

@@ -2,6 +2,7 @@ import { afterEach, describe, expect, it, vi } from "vitest";
 import { EmbeddedSource } from "../src/data/embedded";
 import { HttpSource } from "../src/data/http";
 import { unpacked } from "../src/data/packed";
+import { NotReady } from "../src/data/source";
 import type { Lane, Series } from "../src/types";
 import { packed } from "./pack";
 import { S, data as real, summary, timeline } from "./samples";
@@ -36,6 +37,11 @@ describe("a running TensorBoard", () => {
     const { psPerPixel } = await source.timeline(request);
     expect(asked.mock.calls[0]![0].search).toBe("?run=.&start_ps=0&end_ps=11&pixels=5");
     expect(psPerPixel).toBeCloseTo(10 / 4.2);
+  });
+  it("says when a timeline is being made, so that it can be asked again", async () => {
+    answering('{"state": "running", "progress": null}');
+    const request = { run: ".", host: null, start_ps: 0, end_ps: 10, pixels: 4 };
+    await expect(source.timeline(request)).rejects.toThrow(NotReady);
   });
   it("explains itself when it refuses", async () => {
     answering('{"error": "There is no run x."}', 404);

@@ -12,11 +12,15 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.chart import lanes
+from stall_analyzer.chart.chart_columns import Chart
+from stall_analyzer.chart.lanes import charts_of
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.files.caches import LIVE_S, version_of
+from stall_analyzer.model.findings import Report
 from stall_analyzer.model.runs import Run
 from tb_stall_plugin.analyses import Analyses
-from tests.patience import happens
+from tests.patience import PATIENCE_S, happens
 from tests.plugin.boards import Board, copy_of
 from tests.plugin.workers import Counting, only_run, settled
 
@@ -43,6 +47,28 @@ def test_progress_is_what_the_worker_says(run: Run) -> None:
     assert happens(lambda: analyses.status(run).progress == half_way)
     worker.may_go_on.set()
     settled(analyses, run)
+
+
+def test_a_report_is_shown_before_its_charts_are_made(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_go_on = threading.Event()
+
+    def slowly(report: Report) -> tuple[Chart, ...]:
+        assert may_go_on.wait(PATIENCE_S)
+        return charts_of(report)
+
+    monkeypatch.setattr(lanes, "charts_of", slowly)
+    analyses = Analyses(Counting)
+    assert happens(lambda: analyses.status(run, urgent=True).state == "ready")
+    early = analyses.status(run, urgent=True)
+    assert early.progress is not None
+    assert early.analysis is not None and not early.analysis.has_charts()
+    may_go_on.set()
+    late = settled(analyses, run, urgent=True)
+    assert late.analysis is not None and late.analysis.has_charts()
+    assert late.analysis.report() == early.analysis.report()
+    assert late.changes == ()
 
 
 def test_many_requests_at_once_share_one_analysis(run: Run) -> None:

@@ -12,6 +12,7 @@ import pytest
 
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.selection import Selection
+from stall_analyzer.chart import chart_files
 from stall_analyzer.results.result_store import ResultStore
 from tb_stall_plugin import analyses, logs
 from tests.batch.fleets import analyzed, copy_sample, lay_out, run_command
@@ -49,7 +50,13 @@ def logdir(tmp_path: Path) -> Path:
 
 
 def timeline(board: Board) -> dict[str, object]:
-    return board.answer("timeline", run=".", start_ps=0, end_ps=10**12, pixels=100)
+    """As the page asks for it: again, while it is being made."""
+    answer = board.answer("timeline", run=".", start_ps=0, end_ps=10**12, pixels=100)
+    if "state" in answer:
+        assert answer["state"] == "running"
+        board.report(".")
+        answer = board.answer("timeline", run=".", start_ps=0, end_ps=10**12, pixels=100)
+    return answer
 
 
 @pytest.mark.parametrize("damage", DAMAGE)
@@ -65,6 +72,16 @@ def test_a_damaged_cache_heals_in_one_request(
         assert board.answer("report", run=".")["state"] in {"ready", "waiting", "running"}
         assert board.report(".")["report"] == report["report"]
         assert timeline(board)["lanes"] == drawn["lanes"]
+
+
+def test_a_report_does_not_wait_until_its_charts_are_read(
+    logdir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Board(str(logdir)).report(".")
+    monkeypatch.setattr(chart_files, "load", None)
+    answer = Board(str(logdir)).answer("report", run=".")
+    assert (answer["state"], answer["progress"]) == ("ready", None)
+    assert answer["version"] == before["version"]
 
 
 def test_the_tab_keeps_nothing_that_may_pass(

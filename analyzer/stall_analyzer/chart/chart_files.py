@@ -34,6 +34,13 @@ def pieces(charts: Sequence[Chart], version: str) -> Iterator[bytes]:
     yield from (column.tobytes() for column in columns)
 
 
+def is_of(path: Path, version: str) -> bool:
+    """Whether the file begins like one of this version. Only `load` tells whether it is whole."""
+    begin = json.dumps({"version": version}).encode().rstrip(b"}")
+    with path.open("rb") as file:
+        return file.read(len(begin)) == begin
+
+
 def load(path: Path, version: str) -> list[Chart]:
     """Raises ValueError, KeyError, TypeError or OSError if the file is damaged, or from another
     version."""

@@ -120,6 +120,14 @@ class ResultStore:
         unwritten = self._unwritten.get(key)
         return unwritten.entry if unwritten else self._read(key, _entry)
 
+    def has_charts(self, key: str, version: str) -> bool:
+        """Whether there are charts of this version. Reads only how they begin."""
+        from stall_analyzer.chart import chart_files  # noqa: PLC0415
+
+        with suppress(OSError):
+            return chart_files.is_of(self._path(key, CHARTS), version)
+        return False
+
     def charts(self, key: str, version: str) -> list[Chart] | None:
         """None if there are none of this version, or they are damaged."""
         from stall_analyzer.chart import chart_files  # noqa: PLC0415

@@ -11,15 +11,16 @@ import type {
   Span,
 } from "../types";
 import { unpacked } from "./packed";
-import type {
-  DataSource,
-  Detail,
-  EventRequest,
-  RangeRequest,
-  Reason,
-  RunsWish,
-  SearchRequest,
-  TimelineRequest,
+import {
+  type DataSource,
+  type Detail,
+  type EventRequest,
+  NotReady,
+  type RangeRequest,
+  type Reason,
+  type RunsWish,
+  type SearchRequest,
+  type TimelineRequest,
 } from "./source";
 
 const PIXELS_MOST = 10_000; // the back end refuses longer ones
@@ -47,7 +48,7 @@ export class HttpSource implements DataSource {
       ...(opened ?? []).map((lane) => ["open", lane]),
     ];
     const answer = await this.get<PackedTimeline | { state: string }>("timeline", query, signal);
-    if ("state" in answer) throw new Error("The timeline is still being prepared.");
+    if ("state" in answer) throw new NotReady("The timeline is still being prepared.");
     return { answer: unpacked(answer), psPerPixel: (end_ps - start_ps) / pixels };
   }
 

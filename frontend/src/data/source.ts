@@ -46,6 +46,9 @@ export interface Detail {
   psPerPixel: Ps;
 }
 
+/** What was requested is being made: it will be there in a moment. */
+export class NotReady extends Error {}
+
 /** Why it is requested: `again` to retry after a failure, `fresh` because files have changed. */
 export interface Reason {
   again: boolean;

@@ -1,11 +1,12 @@
 /** Requests the timeline in as much detail as the screen can show, as the view moves. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import type { DataSource, Detail } from "../data/source";
+import { type DataSource, type Detail, NotReady } from "../data/source";
 import type { Ps, Span } from "../types";
 import { bestFor, isGoodEnough, kept, requestFor } from "./answers";
 
 const SETTLED_MS = 120; // the wheel turns faster than anyone can read
+const ASK_AGAIN_MS = 1000; // for what is being made
 const LEAST_PIXELS = 1200; // for the first request, which also serves the minimap
 
 export interface Answers {
@@ -44,7 +45,10 @@ export function useAnswers(
       setError(null);
       keep(detail);
     } catch (failure) {
-      if (!request.signal.aborted) setError((failure as Error).message);
+      if (request.signal.aborted) return;
+      setError((failure as Error).message);
+      const askAgain = () => !request.signal.aborted && void ask(span, pixels, keep);
+      if (failure instanceof NotReady) setTimeout(askAgain, ASK_AGAIN_MS);
     }
   };
 
