@@ -19,6 +19,7 @@ from stall_analyzer.pipeline import analyze
 from stall_analyzer.report.document import document, run_document
 from stall_analyzer.report.document_types import PhaseEntry, StepEntry
 from tests.real_documents import SCHEMA
+from tests.timelines import unpacked
 from tests.traces import GRAPH, clock, device, event, host
 from tests.xspace import Event, Value, space
 
@@ -112,7 +113,7 @@ def test_time_is_conserved_and_the_report_keeps_its_contract(trace: bytes) -> No
 @given(traces, st.sampled_from([1, 7, 1000]))
 def test_a_chart_shows_the_whole_window_at_any_width(trace: bytes, pixels: int) -> None:
     (chart,) = charts_of(report_on(trace))
-    shown = timeline(chart, 0, chart.duration_ps, pixels)
+    shown = unpacked(timeline(chart, 0, chart.duration_ps, pixels))
     ledger = next((lane["items"] for lane in shown["lanes"] if lane["id"] == "ledger"), ())
     held = 0
     for start, end, _, _, count, *parts in ledger:

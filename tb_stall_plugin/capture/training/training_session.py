@@ -170,6 +170,7 @@ class TrainingSession:
             self.drop_step()
             if self._epochs == 0 and self._steps > 0:  # a loop that marks no epochs counts as one
                 self._breaker.run(LOG, self._epoch_ended, 0, None)
+            self._measured_steps.steps_ended(self._steps - self._looked_at)
             if self._probe is not None:
                 self._breaker.run(PROBE, self._probe.take_out)
             self._mark(MarkName.FIT_END)
