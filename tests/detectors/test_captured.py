@@ -459,3 +459,28 @@ def test_graphs_that_later_epochs_build_as_well_are_a_cost_of_every_epoch(
     assert report.verdict.status == status
     (found_one,) = [finding for finding in report.findings if finding.id == "ST104"]
     assert (found_one.later_gain.high_ps > 0) == (status == "slow_always")
+
+
+def test_a_schedule_that_takes_the_rate_away_within_the_first_epoch_is_seen_by_its_steps() -> None:
+    rates = [1e-3 * 0.9**step for step in MEASURED]
+    flat = [0.69 + 0.001 * (n % 2) for n in range(len(MEASURED))]
+    finding = found(checked(learning_rate_too_low, rates_and_losses(rates, flat)), "act")
+    assert finding.title.startswith("The learning rate has been at most 2.43e-07 since step 79")
+
+
+@pytest.mark.parametrize(
+    ("rates", "losses"),
+    [
+        ([1e-3 * 0.98**step for step in MEASURED], [0.69] * len(MEASURED)),
+        ([1e-3 * 0.9**step for step in MEASURED], [0.69 * 0.9**n for n in range(len(MEASURED))]),
+        ([1e-3] * (len(MEASURED) - 8) + [1e-9] * 8, [0.69] * len(MEASURED)),
+    ],
+    ids=["slow", "learned before", "at the end"],
+)
+def test_a_rate_that_falls_as_planned_is_left_alone(rates: Numbers, losses: Numbers) -> None:
+    log = rates_and_losses(rates, losses)
+    assert "since step" not in str(checked(learning_rate_too_low, log))
+
+
+def rates_and_losses(rates: Numbers, losses: Numbers) -> EventLog:
+    return captured({"learning_rate": at_steps(rates), "loss": at_steps(losses)})

@@ -11,7 +11,12 @@ import pytest
 from stall_analyzer.detectors.input.faster_input import faster_beside_input
 from stall_analyzer.model.intervals import total
 from stall_analyzer.model.units import PS_PER_MS
-from stall_analyzer.signals.input.input_pipeline import Spans, overlap_ps, pipeline_signals
+from stall_analyzer.signals.input.input_pipeline import (
+    Spans,
+    inside_of,
+    overlap_ps,
+    pipeline_signals,
+)
 from tests.detectors.pipelines import (
     DECODING_MAP,
     FILES,
@@ -82,7 +87,7 @@ def test_short_elements_without_rows_are_still_counted(tmp_path: Path) -> None:
     assert stage.seen_share < 0.1
     waits = signals.intervals_of("input.wait")
     own = signals.pipeline.own_ps(waits)
-    assert own[stage.path] == pytest.approx(0.99 * overlap_ps(waits, waits), rel=0.02)
+    assert own[stage.path] == pytest.approx(0.99 * overlap_ps(waits, inside_of(waits)), rel=0.02)
 
 
 def test_own_times_never_exceed_the_wait_on_one_thread(tmp_path: Path) -> None:
@@ -90,17 +95,17 @@ def test_own_times_never_exceed_the_wait_on_one_thread(tmp_path: Path) -> None:
         signals = program.signals(tmp_path)
         waits = signals.intervals_of("input.wait")
         own = signals.pipeline.own_ps(waits)
-        assert 0 <= sum(own.values()) <= overlap_ps(waits, waits)
+        assert 0 <= sum(own.values()) <= overlap_ps(waits, inside_of(waits))
 
 
 def test_the_overlap_is_what_both_cover() -> None:
     def spans(*pairs: tuple[int, int]) -> Spans:
         return np.array([p[0] for p in pairs], np.int64), np.array([p[1] for p in pairs], np.int64)
 
-    assert overlap_ps(spans((0, 10), (20, 30)), spans((5, 25))) == 10
-    assert overlap_ps(spans((0, 10)), spans((10, 20))) == 0
-    assert overlap_ps(spans((0, 10), (5, 20)), spans((0, 100))) == 20
-    assert overlap_ps(spans(), spans((0, 5))) == 0
+    assert overlap_ps(spans((0, 10), (20, 30)), inside_of(spans((5, 25)))) == 10
+    assert overlap_ps(spans((0, 10)), inside_of(spans((10, 20)))) == 0
+    assert overlap_ps(spans((0, 100)), inside_of(spans((0, 10), (5, 20)))) == 20
+    assert overlap_ps(spans(), inside_of(spans((0, 5)))) == 0
 
 
 def test_a_trace_without_a_pipeline_has_no_stages(tmp_path: Path) -> None:

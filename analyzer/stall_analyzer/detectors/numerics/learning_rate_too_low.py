@@ -3,7 +3,7 @@
 What it finds
 A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
 its own scatter. Also a rate that a schedule or a callback reduced to almost nothing in the first
-half of the epochs, with a loss that has not moved since.
+half of the epochs or, if a capture measured it, of the steps, with a loss that has not moved since.
 
 Why it stalls
 Every step runs in full but hardly changes the weights: at 1e-8, Adam needs ten million steps to
@@ -16,7 +16,7 @@ as not moving when the epochs differ by less than 1% and no trend stands out fro
 the steps. A loss that is still at or above the cost of a constant answer after three epochs leaves
 no doubt. A capture measures the updates themselves: below a millionth of the weight in every layer,
 nothing moves. A rate counts as gone when it is below a thousandth of its maximum for at least three
-epochs and the loss had not fallen to half before.
+epochs, or six measured steps, and the loss had not fallen to half before.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
@@ -36,9 +36,11 @@ import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.findings import Change, Finding
+from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.baseline import baseline_of, course_of, is_never_below
 from stall_analyzer.signals.numerics.learning import LearningSignals
 from stall_analyzer.signals.numerics.learning_rates import effective_rate, is_above, usual_rates
+from stall_analyzer.signals.numerics.trend import middle_mean
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST304"
@@ -56,6 +58,7 @@ LEAST_MEASURED = 10
 # epochs, in which the loss moves by no more than this.
 GONE = 1e-3
 LEAST_SINCE = 3
+LEAST_STEPS_SINCE = 6  # that were measured, if the rate was gone within an epoch
 STILL_SINCE = 0.02  # dropout alone moves it a little
 HALF = 0.5
 
@@ -66,7 +69,12 @@ def check(signals: Signals) -> Finding | None:
     still = _weights_stand_still(signals)
     gone = _gone_at(learning)
     if gone is not None:
-        return _taken_away(learning, gone)
+        since = f"epoch {gone + 1}"
+        return _taken_away(learning.epoch_losses, learning.learning_rates[gone:], since)
+    gone = _gone_within_epochs(learning)
+    if gone is not None:
+        since = f"step {learning.captured_rate_steps[gone]}"
+        return _taken_away(learning.steps.value, learning.captured_rates[gone:], since)
     if rate is None or usual is None or not (still or learning.is_flat(STILL)):
         return None
     effective = effective_rate(settings, rate)
@@ -116,11 +124,34 @@ def _gone_at(learning: LearningSignals) -> int | None:
     return at if is_still and losses[-1] > HALF * losses[0] > 0 else None
 
 
-def _taken_away(learning: LearningSignals, gone: int) -> Finding:
-    losses, rate = learning.epoch_losses, learning.learning_rates[gone]
+def _gone_within_epochs(learning: LearningSignals) -> int | None:
+    """The same by single steps: which of the captured rates was the first of almost nothing."""
+    rates, rate_steps, losses = (
+        learning.captured_rates,
+        learning.captured_rate_steps,
+        learning.steps,
+    )
+    useful = np.flatnonzero(rates > GONE * rates.max(initial=0.0))
+    if len(useful) in (0, len(rates)) or not np.isfinite(losses.value).all():
+        return None
+    gone = int(useful[-1]) + 1
+    since = losses.value[losses.step > rate_steps[gone]]
+    if rate_steps[gone] >= rate_steps[-1] / 2 or len(since) < LEAST_STEPS_SINCE:
+        return None
+    before, after = (middle_mean(half) for half in np.array_split(since, 2))
+    is_still = abs(after - before) <= STILL_SINCE * abs(after)
+    return gone if is_still and after > HALF * losses.value[0] > 0 else None
+
+
+def _taken_away(losses: Float64s, rates: Float64s, since: str) -> Finding:
+    """`rates` are those since then."""
+    at_most = "" if (rates == rates[0]).all() else "at most "
     return Finding(
         severity="act",
-        title=f"The learning rate has been {rate:.3g} since epoch {gone + 1}: nothing is learned",
+        title=(
+            f"The learning rate has been {at_most}{rates.max():.3g} since {since}: "
+            "nothing is learned"
+        ),
         explanation=(
             f"A schedule or a callback lowered it, and the loss has stayed at {losses[-1]:.3g} "
             f"since; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "

@@ -141,9 +141,9 @@ class PipelineSignals:
         """Per path: for how much of `during` the stage owed an element that it was asked for."""
         held: dict[str, int] = {}
         by_path = {stage.path: stage for stage in self.stages}
-        inside = _inside(during)
+        inside = inside_of(during)
         for stage in self.stages:
-            seen = int(time_in(inside, *stage.spans, INSIDE).sum())
+            seen = overlap_ps(stage.spans, inside)
             around = by_path.get(stage.parent)
             if stage.seen_share < ROWS_TELL and around is not None and around.total_ps:
                 seen = round(held[around.path] * min(stage.total_ps / around.total_ps, 1))
@@ -188,12 +188,12 @@ def _made_ps(aligned: AlignedTrace) -> list[int]:
     return [int(moment) + aligned.shift_ps for moment in at]
 
 
-def overlap_ps(one: Spans, other: Spans) -> int:
-    """Time in both."""
-    return int(time_in(_inside(other), *union(*one), INSIDE).sum())
+def overlap_ps(spans: Spans, inside: Tiling) -> int:
+    """How much of the spans lies inside of others."""
+    return int(time_in(inside, *spans, INSIDE).sum())
 
 
-def _inside(spans: Spans) -> Tiling:
+def inside_of(spans: Spans) -> Tiling:
     """INSIDE of the spans, and something else between them."""
     bounds = np.stack(union(*spans), axis=1).ravel()
     return Tiling(bounds, np.arange(max(len(bounds) - 1, 0)) % 2)

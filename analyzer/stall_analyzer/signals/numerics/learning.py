@@ -14,7 +14,7 @@ from stall_analyzer.model.columns import median
 from stall_analyzer.model.event_log import EventLog, Series
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import Timeline
-from stall_analyzer.model.units import Float64s
+from stall_analyzer.model.units import Float64s, Int64s
 from stall_analyzer.signals.numerics.epoch_logs import OF_EPOCHS, training_logs, validation_logs
 from stall_analyzer.signals.numerics.learning_rates import as_written, lower_rate
 from stall_analyzer.signals.numerics.losses import StepLosses, first_fit, step_losses
@@ -29,6 +29,7 @@ SAMPLED_LEAST_STEPS = 100
 HIDDEN_MOST = 4.0
 
 NO_VALUES: Float64s = np.empty(0)
+NO_STEPS: Int64s = np.empty(0, np.int64)
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,7 @@ class LearningSignals:
     accuracies: Float64s = field(default_factory=lambda: NO_VALUES)  # per epoch
     learning_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # at each epoch's end
     captured_rates: Float64s = field(default_factory=lambda: NO_VALUES)  # of single steps
+    captured_rate_steps: Int64s = field(default_factory=lambda: NO_STEPS)  # these, from 0
     settings: ModelSettings = field(default_factory=ModelSettings)
     not_finite: NotFinite | None = None
     gradients: Mapping[str, Float64s] = field(default_factory=dict)  # by tag
@@ -155,13 +157,15 @@ def learning_signals(timeline: Timeline) -> LearningSignals:
         return LearningSignals()
     steps = step_losses(events, timeline.window.start_unix_ns)
     train, validation = training_logs(events), validation_logs(events)
+    rate_steps, rates = _captured_rates(events)
     return LearningSignals(
         steps=steps,
         epoch_losses=_values(train.get("epoch_loss")),
         validation_losses=_values(validation.get("epoch_loss")),
         accuracies=_values(_accuracy(train)),
         learning_rates=_values(train.get("epoch_learning_rate")),
-        captured_rates=_captured_rates(events),
+        captured_rates=rates,
+        captured_rate_steps=rate_steps,
         settings=_settings(events),
         not_finite=_not_finite(events, steps),
         gradients=_gradients(events),
@@ -184,10 +188,14 @@ def _by_name(logs: Mapping[str, Series]) -> dict[str, Float64s]:
     }
 
 
-def _captured_rates(events: EventLog) -> Float64s:
+def _captured_rates(events: EventLog) -> tuple[Int64s, Float64s]:
+    """Steps and their rates."""
     series = events.capture.series if events.capture is not None else {}
-    rates = _values(series.get(Tag.LEARNING_RATE.removeprefix(Tag.ALL)))
-    return rates[np.isfinite(rates)]
+    rates = first_fit(series.get(Tag.LEARNING_RATE.removeprefix(Tag.ALL)))
+    if rates is None:
+        return NO_STEPS, NO_VALUES
+    finite = np.isfinite(rates.value)
+    return rates.step[finite], rates.value[finite]
 
 
 def _settings(events: EventLog) -> ModelSettings:
