@@ -54,6 +54,13 @@ def test_a_console_above_several_runs_belongs_to_the_one_it_names(tmp_path: Path
     assert consoles(discover([root]).runs) == {"resnet": ["train-resnet.log"], "resnet2": []}
 
 
+def test_next_to_a_console_that_names_the_run_others_are_those_of_other_runs(
+    tmp_path: Path,
+) -> None:
+    root = lay_out(tmp_path, f"resnet/{file_name()}", "resnet.out", f"vgg/{file_name()}", "vgg.out")
+    assert consoles(discover([str(Path(root, "resnet"))]).runs) == {".": ["resnet.out"]}
+
+
 def test_a_run_inside_of_another_run_shares_no_console_with_it(tmp_path: Path) -> None:
     root = lay_out(tmp_path, file_name(), "job.out", f"inner/{file_name(n=1)}")
     assert consoles(discover([root]).runs) == {".": ["job.out"], "inner": []}

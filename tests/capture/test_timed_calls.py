@@ -122,6 +122,20 @@ def test_a_loop_waits_in_next(tmp_path: Path) -> None:
     assert items(tmp_path)["step"]["where"].startswith(__file__)
 
 
+class TakesLongToEnd:
+    def __del__(self) -> None:
+        time.sleep(0.1)
+
+
+def test_the_end_of_an_iterator_is_timed_until_what_it_holds_is_gone(tmp_path: Path) -> None:
+    iterator = iter(batches(1))
+    with watch(tmp_path):
+        held, iterator._iterator_resource = iterator._iterator_resource, TakesLongToEnd()
+        del iterator
+    del held
+    assert spent_s(tmp_path)[Account.TEARDOWN] >= 0.1
+
+
 def test_graphs_are_timed_where_they_are_built(tmp_path: Path) -> None:
     class Slow(keras.layers.Layer):
         def call(self, x: Any) -> Any:

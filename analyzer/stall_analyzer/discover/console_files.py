@@ -2,8 +2,9 @@
 
 A file in the run's own folder belongs to the run. A file in a folder above, up to the one that
 contains the log directory, belongs to a run if its name says so, or if there is no other run below
-that folder. Nothing is searched for this: each folder on the way to a run is looked at once,
-without its other branches.
+that folder, and no file that the run's name is in: then the others are those of other runs, which
+need not be below the log directory. Nothing is searched for this: each folder on the way to a run
+is looked at once, without its other branches.
 """
 
 from __future__ import annotations
@@ -59,8 +60,12 @@ class FoundRun:
         return any(b.parts not in crowded and b.is_above(here) for b in self.consoles.above)
 
     def settled(self, crowded: set[PathParts | None]) -> Iterator[Run]:
-        alone = [b for b in self.consoles.above if b.parts not in crowded]
         own = {c.path: replace(c, is_own=True) for c in self.consoles.own}
+        alone = [
+            b
+            for b in self.consoles.above
+            if b.parts not in crowded and all(c.path not in own for c in b.consoles)
+        ]
         shared = {c.path: c for beside in alone for c in beside.consoles}
         return self.runs(tuple((shared | own).values()))
 

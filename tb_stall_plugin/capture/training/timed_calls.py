@@ -218,7 +218,13 @@ def _take_down(self: Any) -> None:
     """Takes an iterator down that is no longer used, as would happen anyway, but timed."""
     books = _keeping(Account.TEARDOWN)
     if books is not None and "_iterator_resource" in vars(self):
-        _spend(books, books.entry(Account.TEARDOWN), vars(self).pop, ("_iterator_resource",), {})
+        _spend(
+            books,
+            books.entry(Account.TEARDOWN),
+            vars(self).__delitem__,
+            ("_iterator_resource",),
+            {},
+        )
 
 
 def _is_of_a_step(books: Books | None) -> bool:
