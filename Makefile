@@ -125,8 +125,9 @@ captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback s
 partial: $(VENV)/.installed-test  ## those logs cut down to ordinary ones: what is still answered? (trains nothing)
 	$(BIN)/python -m tests.scenarios.partial.run
 
-blind: $(VENV)/.installed-test  ## programs whose authors knew nothing of the rules (15 minutes)
-	$(BIN)/python -m tests.scenarios.blind.run
+blind: $(VENV)/.installed-test  ## programs whose authors knew nothing of the rules (20 minutes)
+	$(BIN)/python -m tests.scenarios.blind.run; with_profiles=$$?; \
+	$(BIN)/python -m tests.scenarios.blind.captured.run && exit $$with_profiles
 
 blind-learning: $(VENV)/.installed-test  ## those about learning and about hangs, run by $(STRANGERS) where it lies beside this
 	@if test -e $(STRANGERS)/run.py; then \
