@@ -135,7 +135,7 @@ def _findings(fleet: FleetEntry, root: str) -> Iterator[Table]:
          shown_name(found["worst"]["run"], found["worst"]["attempt"], root))
         for found in costly[:FINDINGS_SHOWN]
     ]  # fmt: skip
-    more = "Two findings may blame the same time: their times do not add up."
+    more = "Two findings may claim the same time, so their times must not be summed."
     if len(costly) > FINDINGS_SHOWN:
         more = f"And {len(costly) - FINDINGS_SHOWN} more. {more}"
     columns = ("id", "finding", "runs", "machine time", "worst in")

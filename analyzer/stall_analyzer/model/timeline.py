@@ -151,7 +151,7 @@ class HostClock:
     source: ClockSource
     shared: int = 0  # collectives or steps that it was aligned by
     ahead_ps: int | None = None  # of the common clock; None if it has no clock
-    error_ps: int | None = None  # how much shared events still disagree (median)
+    error_ps: int | None = None  # by how much the times of shared events differ (median)
 
 
 @dataclass(frozen=True)

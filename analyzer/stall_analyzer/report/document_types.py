@@ -184,7 +184,7 @@ class FindingEntry(FindingSummaryEntry):
     estimated: bool  # Its times are scaled from the profiled steps to the whole epoch.
     later_gain_at_least: bool  # Later epochs are slower than the first, so they may save more.
     lines: list[CodeLineEntry]  # Lines of the user's code that it is about, costliest first.
-    stack: list[str]  # Where the thread that proves it was: path:line function, innermost first.
+    stack: list[str]  # The stack of the thread that proves it: path:line function, innermost first.
     explanation: str
     change: ChangeEntry
     evidence: list[EvidenceEntry]
@@ -214,7 +214,7 @@ class HostClockEntry(TypedDict):
     source: ClockSource
     shared: Count  # Collectives or steps that it was aligned by.
     ahead_ps: int | None  # How far its own clock is ahead of the common one; null if it has none.
-    error_ps: Ps | None  # How much shared events still disagree (median).
+    error_ps: Ps | None  # By how much the times of shared events still differ (median).
 
 
 class TraceEntry(TypedDict):
@@ -423,7 +423,7 @@ class FleetEntry(TypedDict):
     lost_ps: Ps  # Machine time that is neither work nor measurement nor unknown.
     buckets_ps: AllBuckets  # Machine time.
     causes_ps: CauseTimes  # Machine time, largest first.
-    findings: list[FleetFindingEntry]  # Two may blame the same time: they do not add up.
+    findings: list[FleetFindingEntry]  # Two may claim the same time, so do not sum their times.
     costliest_runs: list[CostlyRunEntry]  # Those that lost the most time; at most ten.
     days: list[FleetDayEntry]  # When first epochs began, in UTC; null for runs without a clock.
     runs_with_errors: Count

@@ -75,7 +75,7 @@ function Verdicts({ fleet, onStatus }: { fleet: Fleet; onStatus: (status: string
 function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string) => void }) {
   const whole = total(fleet.buckets_ps);
   return (
-    <Section id="fleet-buckets" title="Where the first epochs went">
+    <Section id="fleet-buckets" title="Where the time of the first epochs went">
       <Table heads={["bucket", "machine time", "share", "costs the most in"]} label="Buckets">
         {largestFirst(fleet.buckets_ps).map(({ bucket, ps }) => (
           <tr key={bucket}>
@@ -108,7 +108,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
     <Section
       id="fleet-findings"
       title="Costliest findings"
-      aside={<span class="faint">two may blame the same time</span>}
+      aside={<span class="faint">two may claim the same time</span>}
     >
       {found.length === 0 && <p class="faint">Nothing was found in any run.</p>}
       {found.length > 0 && (

@@ -22,13 +22,13 @@ from tests.scenarios.faults.score import (
 TITLE = "Faulty programs and their fixed forms"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
-are trained under the profiler in separate processes. Those that promise to save seconds are trained
-several times, and the typical epoch of each form counts. *Predicted* is what the finding promised
-to save in the first epoch, *measured* is the difference between the first epochs of the two forms.
-Programs with no time to save (where the loss is NaN, say) have no prediction. *Within noise* means
-outside of the range by less than {noise:.0%} of the epoch, while runs of the same program differ by
-more; it counts as inside. `make scenarios` trains them all; `make accuracy` then writes this
-page."""
+are trained under the profiler in separate processes. Where the finding promises to save seconds,
+both forms of the program are trained several times, and the typical epoch of each form counts.
+*Predicted* is what the finding promised to save in the first epoch, *measured* is the difference
+between the first epochs of the two forms. Programs with no time to save (where the loss is NaN,
+say) have no prediction. *Within noise* means outside of the range by less than {noise:.0%} of the
+epoch, while runs of the same program differ by more; it counts as inside. `make scenarios` trains
+them all; `make accuracy` then writes this page."""
 
 
 def line(judgment: Judgment) -> str:

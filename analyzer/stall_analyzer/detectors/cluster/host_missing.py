@@ -1,9 +1,9 @@
 """A host of the cluster left no records in this log directory.
 
 What it finds
-Workers that left neither a trace nor a record, although the configuration names them (TF_CONFIG, as
-recorded by a capture), the others' collectives need them, or there is a gap in the numbering of the
-others.
+Workers that left neither a trace nor a record but must exist: the configuration names them
+(TF_CONFIG, as recorded by a capture), the others' collectives need them, or the numbering of the
+others has a gap.
 
 Why it stalls
 Until all workers have joined, none can begin: they wait for the missing one, for an hour if nobody

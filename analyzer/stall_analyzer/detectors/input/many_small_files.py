@@ -9,10 +9,10 @@ Opening and closing a small file takes longer than reading its content; on netwo
 milliseconds per file. Reading one large file sequentially costs next to nothing.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. In it, ReadFile
-ran about once per element and took most of its ops' time, or the elements are so small that opening
-a file and calling a function is all there is; or a record reader had many files of a few records
-each.
+While the step waits for its batch, the innermost pipeline stage at work is blamed. One of these
+must be true of it: ReadFile ran about once per element and took most of the time of its ops; its
+elements are so small that nearly all the time goes to opening a file and calling a function; or a
+record reader had many files with only a few records each.
 
 Example
 24,000 files of 256 bytes, 47 µs each: 38 ms for a batch of 800.

@@ -17,8 +17,8 @@ What to do
 Fetch values now and then, not in every step. Keep data on the device if it is used there.
 
 Blind spots
-Needs a trace of the device. Copies between devices count as copies back. Checked by simulation
-only, without a real GPU.
+Needs a trace of the device. Copies between devices count as copies to the host. Checked by
+simulation only, without a real GPU.
 """
 
 from __future__ import annotations

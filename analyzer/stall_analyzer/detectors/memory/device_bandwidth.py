@@ -6,7 +6,7 @@ deliver.
 
 Why it stalls
 Such an op waits for its operands; faster arithmetic would not help it. Element-wise ops on large
-tensors, normalizations, optimizer updates and matrix products with a small batch are like that.
+tensors, normalizations, optimizer updates and matrix products with a small batch are such ops.
 
 How it is measured
 XLA records how many bytes of main memory each op moves. Divided by the op's time, that is its rate;
@@ -21,9 +21,9 @@ Move fewer bytes: bfloat16 or float16 halves them. A larger batch makes more use
 is fetched; jit_compile=True fuses element-wise ops so that intermediate results are never written.
 
 Blind spots
-Needs a trace of the device in which the compiler recorded the traffic: XLA on TPUs does, most GPU
-traces do not. A model that consists of such ops is as fast as the device allows, so the ledger
-still calls this time compute.
+Needs a trace of the device in which the compiler recorded the traffic: XLA does so
+on TPUs, but most GPU traces lack it. A model that consists of such ops is as fast as the device
+allows, so the ledger still calls this time compute.
 """
 
 from __future__ import annotations
