@@ -20,6 +20,16 @@ pytestmark = pytest.mark.skipif(
 A_LONG_TIME_S = 60.0
 
 
+@pytest.fixture(autouse=True)
+def untraced() -> Iterator[None]:
+    """What a debugger, or coverage, traces is left alone."""
+    tracing = threading.gettrace()
+    threading.settrace(None)
+    yield
+    if tracing is not None:
+        threading.settrace(tracing)
+
+
 class Shelf:
     """Locks as an object has them."""
 
