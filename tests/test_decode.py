@@ -303,7 +303,7 @@ def test_a_cut_file_keeps_its_events_and_says_that_names_are_lost(read: Read) ->
     assert trace.events.start_ps.tolist() == [10_000 * i for i in range(len(trace.events))]
     assert "cut off" in warnings(trace)
     assert (
-        "Names are missing for 1 kind of events, because a trace stores its names last"
+        "Names are missing for 1 kind of event, because a trace stores its names last"
         in warnings(trace)
     )
 

@@ -233,7 +233,7 @@ def test_an_empty_event_file_still_shows_that_a_process_began(tmp_path: Path) ->
     (tmp_path / file_name()).touch()
     (run,) = discover([str(tmp_path)]).runs
     assert [file.size for file in run.event_files] == [0]
-    assert "has not yet" in texts([run])
+    assert "has not done so yet" in texts([run])
 
 
 def test_links_in_a_circle_end_and_a_run_keeps_its_own_name(tmp_path: Path) -> None:

@@ -84,7 +84,7 @@ def test_event_files_alone_may_tell_what_came_once() -> None:
     entry["window"]["source"] = "events"
     shown = in_terminal(entry)
     assert "one-time ~3.00 s" in shown
-    assert "estimated; traced exactly: 0% of the epoch" in shown
+    assert "estimated; none of the epoch was traced" in shown
     assert "event files only: no trace shows where the time went" in shown
 
 
@@ -93,7 +93,7 @@ def test_the_terminal_shows_the_estimate_with_ranges_and_what_it_rests_on() -> N
     assert "3.00 s   48%  (2.40–3.60 s)\n" in shown
     assert "200 ms    3%  (160–240 ms)\n" in shown, "unknown stays where it is"
     assert "97%" not in shown, "what was not traced does not compete with it"
-    assert "estimated; traced exactly: 3% of the epoch\n" in shown
+    assert "estimated; only 3% of the epoch was traced\n" in shown
     assert "what this is based on\n  First step: its bounds are known.\n" in shown
 
 
@@ -114,14 +114,17 @@ def test_markdown_shows_the_estimate_with_ranges_and_what_it_rests_on() -> None:
     shown = markdown.render(document(partly_traced()))
     assert "| bucket | time, estimated | share | | mostly |" in shown
     assert "| compile | 3.00 s (2.40–3.60 s) | 48% |" in shown
-    assert "traced exactly: 3% of the epoch. What this is based on:\n\n- First step: its" in shown
+    assert (
+        "This is an estimate: only 3% of the epoch was traced. It is based on:\n\n- First step: its"
+        in shown
+    )
 
 
 def test_a_notebook_shows_the_estimate() -> None:
     shown = notebook.render([partly_traced()])
     assert 'title="compile 3.00 s (48%)"' in shown
     assert "compile 3.00 s (2.40–3.60 s)" in shown
-    assert "traced exactly: 3% of the epoch" in shown
+    assert "only 3% of the epoch was traced" in shown
     assert "<li>Steps: 1 profiled of 296.</li>" in shown
 
 

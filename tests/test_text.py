@@ -294,7 +294,7 @@ def test_without_a_trace_the_view_says_so_and_calls_its_figures_estimated() -> N
     text = shown(document(sample("event_files_only")))
     assert "event files only" in text
     assert "one-time ~" in text
-    assert "estimated; traced exactly: 0% of the epoch" in text
+    assert "estimated; none of the epoch was traced" in text
     assert "Capture the first epoch." in text
 
 

@@ -60,8 +60,11 @@ export function bucketRange({ estimate }: Report, bucket: Bucket): string {
   return range && range.low < range.high ? between(range) : "";
 }
 
-export function tracedExactly({ window }: Report): string {
-  return `traced exactly: ${percent(window.covered_ps, window.duration_ps)} of the epoch`;
+export function tracedShare({ window }: Report): string {
+  const share = window.covered_ps
+    ? `only ${percent(window.covered_ps, window.duration_ps)}`
+    : "none";
+  return `${share} of the epoch was traced`;
 }
 
 /**

@@ -23,7 +23,7 @@ import {
   slowsOtherWork,
   stepAxisEnd,
   stepColumns,
-  tracedExactly,
+  tracedShare,
   windowName,
 } from "../src/model";
 import type { Note } from "../src/types";
@@ -91,7 +91,9 @@ describe("where the time went", () => {
   it("says which it is", () => {
     expect(about("5.00 s", true)).toBe("~5.00 s");
     expect(about("5.00 s", false)).toBe("5.00 s");
-    expect(tracedExactly(partly)).toBe("traced exactly: 3% of the epoch");
+    expect(tracedShare(partly)).toBe("only 3% of the epoch was traced");
+    const never = { ...partly, window: { ...partly.window, covered_ps: 0 } };
+    expect(tracedShare(never)).toBe("none of the epoch was traced");
   });
   it("in a phase is as sure as its begin and its end", () => {
     const errors = (...all: number[]) =>

@@ -175,6 +175,16 @@ def test_the_errors_of_the_others_lead_to_the_one_that_ended_first() -> None:
     assert (verdict.status, verdict.host) == ("dead", "box-worker-2")
 
 
+def test_two_others_are_both() -> None:
+    signals = captured(
+        worker(0, 80, workers=3, steps=60, idle_s=20, ended="exception", error=blames(2)),
+        worker(1, 81, workers=3, steps=60, idle_s=21, ended="exception", error=blames(0)),
+        worker(2, 59, workers=3, steps=60),
+    )
+    finding = found(ended_first.check(signals), "act")
+    assert "Both others failed with UnavailableError" in finding.explanation
+
+
 def test_to_fail_is_no_step_that_the_one_gone_first_was_there_for() -> None:
     failed = worker(0, 80, steps=60, idle_s=0, ended="exception", error=blames(1))
     waits = Look(START_NS + 70 * NS, step=60, idle_s=10, phase="train_batch", cpu_s=1.0)
@@ -247,7 +257,7 @@ def test_hosts_that_were_profiled_at_different_times(tmp_path: Path) -> None:
     assert uneven_capture.check(clusters.signals_for(tmp_path, together)) is None
     one_later = clusters.signals_for(tmp_path, together, begins_ms={"b": 150})
     finding = found(uneven_capture.check(one_later), "note")
-    assert finding.title == "Only 70.0 ms was recorded on both hosts"
+    assert finding.title == "Only 70.0 ms was recorded on both hosts at the same time"
     assert one_later.covered_by_all_ps == 70 * PS_PER_MS
 
 

@@ -208,7 +208,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--scheduler",
         metavar="URL",
-        help="work on the Dask cluster of this scheduler, tcp://…; needs the extra [cluster]",
+        help="run on the Dask cluster with this scheduler, tcp://…; needs the extra [cluster]",
     )
     group.add_argument(
         "--deadline",

@@ -26,13 +26,13 @@ LOOKING_SHARE = 0.1  # of the time, at most: looking must not take the processor
 DESCRIPTION = """\
 Shows how the captured runs under LOGDIR are doing while they run: epoch and
 step, where their time goes, what they are doing right now, and how long the
-epoch will take. A run that is over is summarized in a sentence. Ctrl-C stops
-it.
+epoch will take. A run that is over is summarized in one sentence. Ctrl-C ends
+this command, not the runs.
 
 It reads what StallCallback, `watch` and `stall-analyze capture` write each
 second, and changes nothing. In a terminal it refreshes; into a file or a pipe
-it writes a line when something has changed. If LOGDIR does not exist yet, it
-waits for it.
+it writes a line when something has changed. If LOGDIR does not exist yet,
+the command waits until it does.
 """
 
 EPILOG = """\

@@ -177,9 +177,11 @@ class _Damage:
                 if self.cut
                 else "because of damage"
             )
+            alone = self.unnamed_kinds == 1
+            kinds = "1 kind of event" if alone else f"{self.unnamed_kinds:,} kinds of events"
             texts.append(
-                f"Names are missing for {counted(self.unnamed_kinds, 'kind')} of events, {lost}; "
-                'each is called "event" and a number.'
+                f"Names are missing for {kinds}, {lost}; "
+                'each kind is shown as "event" followed by a number.'
             )
         if self.unnamed_events > UNNAMED_ROWS:
             texts.append(

@@ -156,7 +156,7 @@ def _take_event_file(place: Place, name: str, run: RunFolder) -> None:
     if info is None:
         return
     if info.size == 0:
-        text = "An event file is empty: its process wrote nothing, or has not yet."
+        text = "An event file is empty: its process wrote nothing to it, or has not done so yet."
         run.notes.append(Note("info", text, path))
     task, parent = _process(path)
     run.event_files.append(EventFile(path, place.role, info.size, task, info.stamp, parent))

@@ -18,7 +18,7 @@ from stall_analyzer.report.words import (
     first_epoch,
     forecast,
     main_cost,
-    traced_exactly,
+    traced_share,
     undecided,
     worth,
 )
@@ -123,7 +123,7 @@ def _buckets(run: ReportEntry) -> Iterator[str]:
 
 
 def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
-    yield f"Estimated; {traced_exactly(run)}. What this is based on:"
+    yield f"This is an estimate: {traced_share(run)}. It is based on:"
     yield ""
     yield from (f"- {plain(sentence)}" for sentence in estimate["rests_on"])
 

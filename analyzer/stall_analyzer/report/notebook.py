@@ -18,7 +18,7 @@ from stall_analyzer.report.words import (
     code_cost,
     code_place,
     epoch_times,
-    traced_exactly,
+    traced_share,
     undecided,
     worth,
 )
@@ -78,7 +78,7 @@ def _bar(run: ReportEntry) -> Iterator[str]:
 
 
 def _estimate(run: ReportEntry, estimate: EstimateEntry) -> Iterator[str]:
-    yield f"<br>Estimated; {traced_exactly(run)}. What this is based on:"
+    yield f"<br>This is an estimate: {traced_share(run)}. It is based on:"
     yield f"<ul>{''.join(f'<li>{escape(said)}</li>' for said in estimate['rests_on'])}</ul>"
 
 

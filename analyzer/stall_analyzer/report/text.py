@@ -30,7 +30,7 @@ from stall_analyzer.report.words import (
     costly_lines,
     epoch_times,
     largest_parts,
-    traced_exactly,
+    traced_share,
     undecided,
     window_noun,
 )
@@ -137,7 +137,7 @@ def _buckets(terminal: Terminal, run: ReportEntry) -> None:
 
 
 def _estimate(terminal: Terminal, run: ReportEntry, estimate: EstimateEntry) -> None:
-    terminal.line(terminal.text(f"estimated; {traced_exactly(run)}", "dim"))
+    terminal.line(terminal.text(f"estimated; {traced_share(run)}", "dim"))
     terminal.gap()
     terminal.line(terminal.text("what this is based on", "bold"))
     for sentence in estimate["rests_on"]:

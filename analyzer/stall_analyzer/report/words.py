@@ -56,9 +56,11 @@ def bucket_range(run: ReportEntry, bucket: Bucket) -> str:
     return between(known["low"], known["high"])
 
 
-def traced_exactly(run: ReportEntry) -> str:
-    window = run["window"]
-    return f"traced exactly: {percent(window['covered_ps'], window['duration_ps'])} of the epoch"
+def traced_share(run: ReportEntry) -> str:
+    """`only 3% of the epoch was traced`."""
+    covered_ps, window_ps = run["window"]["covered_ps"], run["window"]["duration_ps"]
+    share = f"only {percent(covered_ps, window_ps)}" if covered_ps else "none"
+    return f"{share} of the epoch was traced"
 
 
 def first_epoch(run: ReportEntry) -> str:

@@ -296,7 +296,7 @@ def _what_it_cannot_tell(reader: _DumpReader) -> Iterator[str]:
             'tensors are finite; tensor_debug_mode="FULL_HEALTH" does.'
         )
     if len(reader.tensors) >= MOST_TENSORS:
-        yield f"The debugger's dump has more than {MOST_TENSORS:,} tensors; the rest is left out."
+        yield f"The debugger's dump has more than {MOST_TENSORS:,} tensors; the rest are left out."
     if DEFAULT_BUFFER in (reader.executions, reader.traces):
         yield (
             f"The debugger's dump contains only the last {DEFAULT_BUFFER:,} records of each kind, "

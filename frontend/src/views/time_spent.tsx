@@ -8,7 +8,7 @@ import {
   largestFirst,
   phaseParts,
   phaseTimes,
-  tracedExactly,
+  tracedShare,
 } from "../model";
 import { BUCKET_MEANINGS, spoken, spokenCause } from "../words";
 import type { Bucket, Estimate, Report, Step } from "../types";
@@ -45,7 +45,7 @@ function Estimated({ report, estimate }: { report: Report; estimate: Estimate })
   return (
     <div class="estimate">
       <p>
-        <strong>Estimated</strong>, with the range of each bucket; {tracedExactly(report)}.
+        <strong>Estimated</strong>, with the range of each bucket; {tracedShare(report)}.
       </p>
       {estimate.rests_on.length > 0 && (
         <details open>

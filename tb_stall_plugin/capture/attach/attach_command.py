@@ -75,7 +75,7 @@ def _parser() -> argparse.ArgumentParser:
     made.add_argument(
         "--all-ranks",
         action="store_true",
-        help="also look at all processes of its job on this machine",
+        help="also look at all processes of the same job on this machine",
     )
     made.add_argument("--threads", action="store_true", help="show the stack of every thread")
     made.add_argument("--json", action="store_true", help="print JSON")

@@ -41,7 +41,8 @@ def copied(dataset: tf.data.Dataset[Any]) -> tf.data.Dataset[Any]:
     graph = graph_pb2.GraphDef.FromString(serialized.numpy())
     if any(node.op.startswith(WRITES) for node in graph.node):
         raise CannotCopy(
-            "its pipeline stores what is read (a cache, for example), and reading it would fill it"
+            "its pipeline stores what is read (in a cache, for example), so reading it here would "
+            "fill that store"
         )
     _shuffle_apart(graph)
     variant = tf.raw_ops.DatasetFromGraph(graph_def=graph.SerializeToString())

@@ -51,17 +51,16 @@ def check(signals: Signals) -> Finding | None:
     if compiled < LEAST_PS or not (signals.devices.used or printed):
         return None
     known = (
-        "No flag of the process names one, so"
+        "None of the process's flags names such a folder, so"
         if flags is not None
-        else "Unless one is already set,"
+        else "Unless such a folder is already set,"
     )
     return Finding(
         severity="consider",
-        title=f"XLA compiled for {seconds(compiled)} and does not keep the result for the next "
-        f"start",
+        title=f"XLA compiled for {seconds(compiled)} and does not keep the result for the next run",
         explanation=(
             f"XLA compiled for {seconds(compiled)}. It can keep the result in a folder and load "
-            f"it the next time the same shapes come up. {known} every start compiles again."
+            f"it the next time the same shapes come up. {known} every run compiles again."
         ),
         change=Change(
             "Give XLA a folder that outlives the job.",

@@ -53,6 +53,9 @@ BUCKET = "compile"
 # From this share of calls on, every value is new, not just some.
 NEARLY_ALL = 0.8
 
+SMALLER_NEEDS_ITS_OWN = (
+    "A last batch that is smaller than the others has a different shape and needs its own graph."
+)
 SMALLER_LAST_BATCH = Change(
     "Drop the smaller last batch, or pad it.",
     "data = data.batch(size)",
@@ -149,7 +152,7 @@ def _counted(signals: Signals) -> Finding | None:
             f"took {seconds(again.lost_ps)} longer than usual, "
             f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
             + (
-                "A last batch smaller than the others has another shape and needs its own graph."
+                SMALLER_NEEDS_ITS_OWN
                 if last
                 else f"{'It' if alone else 'Each of them'} brought a batch with a new shape, dtype "
                 "or structure."
@@ -240,11 +243,11 @@ def _reason(function: FunctionSignals, new_each_time: bool, last: bool) -> str:
             "Each time it was a new tf.function object, which knows nothing about earlier graphs."
         )
     if last:
-        return "A last batch smaller than the others has another shape and needs its own graph."
+        return SMALLER_NEEDS_ITS_OWN
     if len(function.retraces) + 1 >= NEARLY_ALL * function.calls:
         return (
             "Every call brought something new: a Python number or object as an argument, or a "
-            "tensor of another shape."
+            "tensor of a different shape."
         )
     return "Now and then a call brought a new shape, dtype or Python argument."
 

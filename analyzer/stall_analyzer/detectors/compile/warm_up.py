@@ -9,8 +9,8 @@ On first use, kernels are created and choose their algorithms, thread pools star
 all tensors is touched for the first time.
 
 How it is measured
-The ledger's warm-up: how much longer the first run of each graph computed than the median of its
-later runs.
+The ledger's warm-up: how much longer the first run of each graph took to compute than the median of
+its later runs.
 
 Example
 The first step computed for 270 ms, later ones for 34 ms: its 400 MB of memory was touched for the

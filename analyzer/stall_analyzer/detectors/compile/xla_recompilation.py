@@ -1,4 +1,4 @@
-"""XLA compiles the training function again for batches of another shape.
+"""XLA compiles the training function again for batches of a different shape.
 
 What it finds
 A function that XLA compiled again after its first call.

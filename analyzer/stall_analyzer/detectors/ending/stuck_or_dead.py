@@ -3,8 +3,8 @@
 What it finds
 Runs that were killed, that failed, that make no progress or loop endlessly, and where they stopped:
 in fit, before it or after it, up to the exit of the process. A capture (StallCallback, watch or
-`stall-analyze capture`) knows this for certain. Keras event files in which no epoch ends only raise
-the suspicion. A custom loop may never log the end of an epoch.
+`stall-analyze capture`) knows this for certain. If there are only Keras event files and no epoch
+ends in them, this is no more than a suspicion: a custom loop may never log the end of an epoch.
 
 Why it stalls
 Three things look alike from the outside: a long step that is still running, a job that hangs, and a

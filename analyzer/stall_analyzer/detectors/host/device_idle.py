@@ -9,9 +9,9 @@ The device is the fastest and most expensive part of the machine. While it has n
 training runs at the speed of whatever it waits for.
 
 How it is measured
-Time in the traced part of the epoch in which no device had a kernel, a collective or a copy, broken
-down by what the training thread was doing: waiting for a batch, running Python, launching ops,
-compiling, waiting for memory.
+Time in the traced part of the epoch in which no device was running a kernel, a collective or a
+copy, broken down by what the training thread was doing: waiting for a batch, running Python,
+launching ops, compiling, waiting for memory.
 
 Example
 GPU:0 was at work for 23% of the epoch; it was idle for 31 s because of Python and 4 s because of

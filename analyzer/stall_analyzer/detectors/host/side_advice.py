@@ -22,8 +22,8 @@ EXPLANATIONS = {
     DATA_SET: " It creates an iterator each time and reads from it while training waits.",
 }
 LESS_WORK = (
-    "Do this work less often or in a separate thread; what needs all batches can wait until the "
-    "end of the epoch."
+    "Do this work less often or in a separate thread; anything that needs all batches can wait "
+    "until the end of the epoch."
 )
 LESS_VALIDATION = (
     "Evaluate less often, or leave it to fit, which does so after each epoch (validation_data=)."

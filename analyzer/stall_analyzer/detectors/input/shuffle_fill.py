@@ -105,7 +105,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
             before=f"ds.{call}.batch(n)",
             after=f"ds.{smaller}.batch(n)",
         )
-    kept = " Keep it after cache(), or all epochs would have the same order." if keep else ""
+    kept = " Keep shuffle() after cache(), or all epochs will have the same order." if keep else ""
     return Change(
         "Shuffle before the expensive stage, where elements are cheap: file names, indices or "
         f"undecoded records. Or use a smaller buffer.{kept}",

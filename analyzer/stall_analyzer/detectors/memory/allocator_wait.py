@@ -9,9 +9,9 @@ seconds, hoping that another thread frees something. Until then the op waits, an
 that depends on it.
 
 How it is measured
-The wait has no event of its own. An op has waited if it allocates memory milliseconds after it
-started, not at once, and took more than was free when it started. Only waits during which no other
-op of the step ran count.
+The wait has no event of its own. An op counts as having waited if it allocated memory milliseconds
+after it started, not at once, and took more than was free at its start. A wait counts only if no
+other op of the step ran during it.
 
 Example
 Three times, a step asked for 300 MB while 224 MB was free, and waited 0.7 s: another thread was

@@ -125,7 +125,7 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
         f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
         f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {percent(wrong, 1)} of "
         f"the examples cannot add up to so little. The accuracy looks at something other than the "
-        f"loss: another shape, another threshold, or examples whose weight or mask is 0.",
+        f"loss: a different shape, a different threshold, or examples whose weight or mask is 0.",
         LOOK,
         "odd",
     )

@@ -58,8 +58,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title="The loss jumps up and down without getting lower",
         explanation=(
-            f"Around {trend.late:.3g}, {what} It was {trend.early:.3g} in the first third of the "
-            f"{trend.count} steps and is {trend.late:.3g} in the last."
+            f"The loss was about {trend.early:.3g} in the first third of the {trend.count} steps "
+            f"and is about {trend.late:.3g} in the last third. {what}"
         ),
         change=Change(
             "Lower the learning rate"
@@ -77,14 +77,14 @@ def _what_it_does(trend: Trend) -> str:
     if trend.late < trend.early - 2 * trend.error:
         return ""
     if trend.turning <= ALTERNATES and trend.scatter >= LEAST_JUMP * abs(trend.late):
-        return "each high loss is followed by a low one: the steps jump across the minimum."
+        return "Each high loss is followed by a low one: the steps jump across the minimum."
     if (
         trend.late_scatter >= NOISIER * trend.early_scatter
         and trend.late_scatter >= LEAST_JUMP * abs(trend.late)
         and trend.late > trend.early
     ):
         return (
-            f"it scatters by {trend.late_scatter:.3g} from step to step, compared with "
+            f"It scatters by {trend.late_scatter:.3g} from step to step, compared with "
             f"{trend.early_scatter:.3g} at first."
         )
     return ""

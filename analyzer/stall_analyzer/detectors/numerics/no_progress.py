@@ -20,8 +20,9 @@ learning rate must not be rising. A hundred steps make it certain; with fewer, t
 moved by less than 0.5% in all. A loss that is the same to six digits in three epochs, or to four
 since the beginning, needs no number of classes; a loop without epochs is judged by thirds of its
 steps. A model that broke down is recognized within one epoch: its step losses were at least a tenth
-below ln(K), or three times as high, and from some step on each of them is within 2% of it. Where
-the learning rate or the last layer explains it, those findings are shown instead of this one.
+below ln(K) or three times as high as ln(K), and from some step on, each of them stayed within 2% of
+ln(K). Where the learning rate or the last layer explains it, those findings are shown instead of
+this one.
 
 Example
 A loss of 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
@@ -296,7 +297,7 @@ def _constant_answer(learning: LearningSignals, baseline: Baseline, course: Cour
     sure = is_known and not rare and _steps(learning) >= LEAST_STEPS
     return Finding(
         severity="act" if sure else "consider",
-        title=f"The loss is {last:.3g}, no better than one answer for all inputs",
+        title=f"The loss is {last:.3g}, no better than always giving the same answer",
         explanation=(
             f"It began at {course.levels[0]:.4g} and is {last:.4g} after {_length(learning)}"
             f"{_at_rate(learning)}; {baseline.cost:.4g} is the cost of {baseline.words}."

@@ -144,8 +144,8 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     assert settings.output is not None and settings.loss is not None
     activation, loss = settings.output.activation, settings.loss
     luck = (
-        "Keras on TensorFlow uses the values before the activation instead, so it trains; any "
-        "layer in between, or another backend, breaks it."
+        "Keras on TensorFlow uses the values before the activation instead, so the model trains; "
+        "any layer in between, or another backend, breaks it."
     )
     if settings.from_logits and activation in PROBABILITIES:
         return Mismatch(

@@ -45,7 +45,7 @@ def check(signals: Signals) -> Finding | None:
     every = "both" if len(spans) == 2 else f"all {len(spans)}"
     return Finding(
         severity="note",
-        title=f"Only {seconds(common)} was recorded on {every} hosts"
+        title=f"Only {seconds(common)} was recorded on {every} hosts at the same time"
         if common
         else f"At no time were {every} hosts profiled together",
         explanation=(

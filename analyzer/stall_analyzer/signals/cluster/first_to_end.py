@@ -64,7 +64,8 @@ def _told(
     elif len(others) == 1:
         words = f"The other one failed with {failed[0].error}."
     elif len(failed) == len(others):
-        words = f"All {len(others)} others failed with {failed[0].error}."
+        every = "Both" if len(others) == 2 else f"All {len(others)}"
+        words = f"{every} others failed with {failed[0].error}."
     else:
         words = f"{len(failed)} of the {len(others)} others failed with {failed[0].error}."
     zero_ns = timeline.window.start_unix_ns

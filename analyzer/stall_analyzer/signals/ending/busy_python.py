@@ -55,7 +55,8 @@ def often_traced(scene: Scene) -> tuple[str, Blamed] | None:
     caller = tracing[-1][1].users_around(TRACES)
     called = f", called at {caller.place}," if caller is not None else ""
     does = "was being traced again" if again else "was being traced"
-    why = f"in {len(tracing)} of {len(mains)} looks, a function{called} {does}"
+    looked = f"{len(tracing)} of the {len(mains)} times the capture looked"
+    why = f"{looked}, a function{called} {does}"
     return f"{why} ({reason.subject.rpartition(' ')[2]})", reason
 
 
@@ -72,7 +73,7 @@ def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
     if loop is None or not _may_not_go_on(scene, loop):
         return _awaited_spins(scene, reason)
     what = "has no way out" if loop.has_no_end else "calls nothing"
-    why = f"in all {len(scene.calm)} looks, it was in this loop, which {what}"
+    why = f"all {len(scene.calm)} times the capture looked, it was in this loop, which {what}"
     return why, replace(reason, waits_in=_goes_round(loop))
 
 
@@ -86,7 +87,8 @@ def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
         if users is not None and loop is not None and loop.is_empty:
             subject = f"{reason.subject} waits for the thread at {users.place}, which"
             why = (
-                f"in all {len(scene.calm)} looks, that thread was in this loop, which calls nothing"
+                f"all {len(scene.calm)} times the capture looked, that thread was in this loop, "
+                "which calls nothing"
             )
             found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
             return why, found

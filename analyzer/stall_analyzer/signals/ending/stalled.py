@@ -245,7 +245,8 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
         return UNSURE, "steps that are not counted may end between the looks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
-    return STUCK, f"{idle}in all {len(scene.calm)} looks, the threads were at the same lines"
+    looked = f"all {len(scene.calm)} times the capture looked"
+    return STUCK, f"{idle}the threads were at the same lines {looked}"
 
 
 def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str:
