@@ -87,7 +87,9 @@ function Buckets({ fleet, onBucket }: { fleet: Fleet; onBucket: (bucket: string)
             </th>
             <Figure title="machine time">{seconds(ps)}</Figure>
             <Figure title="share">{percent(ps, whole)}</Figure>
-            <Figure title="costs the most in">{counted(fleet.primaries[bucket] ?? 0, "run")}</Figure>
+            <Figure title="costs the most in">
+              {counted(fleet.primaries[bucket] ?? 0, "run")}
+            </Figure>
           </tr>
         ))}
       </Table>
