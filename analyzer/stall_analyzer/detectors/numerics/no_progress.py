@@ -36,8 +36,8 @@ model that broke down, look for NaN in the inputs, scale them, lower the learnin
 gradients.
 
 Blind spots
-For regressions and custom losses, an ordinary log does not show what a constant answer costs, so a
-loss that hardly moves is only a note: the model may have been trained before. A plateau that the
+For regression and custom losses, an ordinary log does not show what a constant answer costs, so a
+loss that hardly moves only gets a note: the model may have been trained before. A plateau that the
 run would have left later looks the same while it lasts.
 """
 
