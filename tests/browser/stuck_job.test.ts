@@ -41,7 +41,7 @@ it("the cluster lists its members, who ended first and who is missing", async ()
   const rows = await section.locator("tbody tr").allInnerTexts();
   expect(rows.map((row) => row.split(/\s*\t\s*/))).toEqual([
     ["node0-worker-0", "37", "2023-11-14 22:15:09", "–", "a capture"],
-    ["node1-worker-1", "37", "2023-11-14 22:13:30", "–", "records, ended first"],
+    ["node1-worker-1", "37", "2023-11-14 22:13:30", "–", "a capture, ended first"],
     ["worker 2", "–", "nothing"],
   ]);
   expect(await section.innerText()).toContain("3 members, according to TF_CONFIG");
