@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.garbage import COLLECT_AFTER
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress
 from stall_analyzer.results.worker_process import TookTooLong, WorkerProcess, WorkFailed
@@ -30,6 +32,10 @@ def worker() -> Iterator[WorkerProcess]:
 def tell_pid(run: Run, progress: Progress) -> int:
     progress(0.5, run.name)
     return os.getpid()
+
+
+def tell_how_often_garbage_is_collected(run: Run, progress: Progress) -> int:
+    return gc.get_threshold()[0]
 
 
 def be_silent(run: Run, progress: Progress) -> None:
@@ -53,6 +59,11 @@ def test_one_process_answers_one_question_after_the_other(worker: WorkerProcess)
     first = worker.do(tell_pid, fake_run("a"), lambda *said: heard.append(said))
     assert worker.do(tell_pid, fake_run("b")) == first != os.getpid()
     assert heard == [(0.5, "a")]
+
+
+def test_garbage_is_collected_rarely(worker: WorkerProcess) -> None:
+    worker.start()
+    assert worker.do(tell_how_often_garbage_is_collected, fake_run("a")) == COLLECT_AFTER
 
 
 def test_a_fault_is_told_whatever_is_printed_and_the_process_lives_on(

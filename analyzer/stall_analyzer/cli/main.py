@@ -19,6 +19,7 @@ from stall_analyzer.cli.help_texts import MOST_IN_FULL
 from stall_analyzer.cli.options import CAPTURE, MOST_PROCESSES, SUBCOMMANDS, WATCH, parser
 from stall_analyzer.cli.outputs import print_all, say, write, write_extra
 from stall_analyzer.errors import StallError, UnreadableFile, UsageError
+from stall_analyzer.garbage import collect_rarely
 
 if TYPE_CHECKING:
     from stall_analyzer.batch.batch import Batch
@@ -35,9 +36,6 @@ INTERRUPTED = 130  # 128 + SIGINT, as in shells
 # A process takes about half a second to start; below these limits, one process is faster.
 WORTH_PROCESSES_BYTES = 64 << 20
 MOST_AT_ONCE = 20  # runs
-# Objects made while loading are never garbage: collecting among them takes longer than reading a
-# small file, and doing so once more at the end, as Python would, a twentieth of the whole time.
-GARBAGE_AFTER = 100_000  # objects
 # numpy's matrix library starts a thread for each core, which spins for 30 ms before it sleeps. No
 # matrices are multiplied here.
 BLAS_THREADS = "OPENBLAS_NUM_THREADS"
@@ -51,6 +49,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _subcommand(argv)
     if is_ours:
         os.environ.setdefault(BLAS_THREADS, "1")
+        # Python would look for garbage once more at the end: a twentieth of the whole time.
         atexit.register(gc.freeze)
     known = parser()
     arguments = known.parse_args(argv)
@@ -118,7 +117,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     settings.fill(arguments)
     if asked and not arguments.baseline:
         raise UsageError("--tolerance needs --baseline RESULT, because it is a share of that")
-    gc.set_threshold(GARBAGE_AFTER)
+    collect_rarely()
     extra = _check_outputs(arguments)
     store = _store(arguments)
     batch, judge = _find(store, arguments, again=arguments.fresh)

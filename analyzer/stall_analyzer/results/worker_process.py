@@ -8,6 +8,7 @@ itself when the process that started it has been killed.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import signal
@@ -22,6 +23,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import IO, Any, TypeAlias, TypeVar
 
+from stall_analyzer.garbage import collect_rarely
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
 from stall_analyzer.results.memory_limit import VARIABLE, limit_memory, memory_limit
@@ -198,6 +200,8 @@ def main() -> None:
 
     for name in LOADED_AHEAD:
         import_module(name)
+    gc.freeze()  # what was imported stays
+    collect_rarely()
     while True:
         try:
             work, run = pickle.load(sys.stdin.buffer)

@@ -200,7 +200,7 @@ class WindowPlan:
         if self._windows > 1 or self._steps_expected is None or not self._recorded_s:
             return WHOLE_STEPS
         steps_left = self._steps_expected - self._steps
-        recorded_s = statistics.median(self._recorded_s)
+        recorded_s = min(self._recorded_s)  # the first steps take longer than later ones
         plain_s = max(recorded_s - FIRST_STEPS_COST_S / 2, recorded_s / 2)  # half of it is saving
         epoch_s = self._trained_s(now_s) + steps_left * plain_s
         paid_for = int(self.budget * epoch_s / FIRST_STEPS_COST_S)
