@@ -182,7 +182,7 @@ def test_nothing_is_said_about_a_first_epoch_of_a_loop_without_epochs(tmp_path: 
     log = KerasLog(model=False, others={"my/loss": [(n, 3.0 + n) for n in range(8)]})
     verdict = diagnosed(log.timeline(tmp_path)).verdict
     assert "the logged part took 9.75 s" in verdict.sentence
-    assert "StallCallback, or watch in a custom loop, takes one." in verdict.sentence
+    assert "StallCallback (or watch(), in a custom loop) takes one." in verdict.sentence
 
 
 def test_a_foreign_run_gets_neither_candidates_nor_our_callback(tmp_path: Path) -> None:

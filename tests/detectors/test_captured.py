@@ -278,7 +278,7 @@ def test_traces_are_counted_where_no_profile_was_taken() -> None:
         steps.value[step] += 10.0
         steps.wall_ns[step:] += 10 * NS
     finding = found(checked(retracing, events), "act")
-    assert "traced again 3 times in 279 steps" in finding.title
+    assert "retraced 3 times in 279 steps" in finding.title
     once = captured({"traces/train_function": at_steps([2.0], [0])})
     assert checked(retracing, once) is None
 

@@ -244,7 +244,7 @@ def retraced(
 
 def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
     finding = found(retracing.check(retraced(tmp_path, (0, 3, 6), 10)), "act")
-    assert finding.title == "train_step() is traced again 2 times in 10 calls"
+    assert finding.title == "train_step() was retraced 2 times in 10 calls"
     assert finding.lost_ps == finding.gain.high_ps == 180 * MS  # calls of 100 ms, usually 10
     assert "(calls 1, 4, 7)" in finding.explanation
     assert "reduce_retracing=True" in finding.change.after
@@ -287,7 +287,7 @@ def test_graphs_built_outside_of_profiled_windows_count_by_the_clocks_of_the_cap
     cost = BookedCost(Account.RETRACE, "train_step", "train.py:3", 34, 1)
     vars(whole)["booked_costs"] = (cost,)
     finding = found(retracing.check(whole), "act")
-    assert finding.title == "train_step() is traced again 34 times"
+    assert finding.title == "train_step() was retraced 34 times"
     assert finding.lost_ps == whole.causes_ps["compile.retracing"] > 180 * MS
 
 

@@ -165,7 +165,7 @@ def test_the_errors_of_the_others_lead_to_the_one_that_ended_first() -> None:
     )
     finding = found(ended_first.check(signals), "act")
     assert finding.title.startswith("box-worker-2 ended first at ")
-    assert "All 3 others failed with UnavailableError" in finding.explanation
+    assert "Of the others, all 3 failed with UnavailableError" in finding.explanation
     first = signals.cluster.ended_first
     assert first is not None
     # It was last heard from at 59 s, but the others made steps with it until 60 s.
@@ -182,7 +182,7 @@ def test_two_others_are_both() -> None:
         worker(2, 59, workers=3, steps=60),
     )
     finding = found(ended_first.check(signals), "act")
-    assert "Both others failed with UnavailableError" in finding.explanation
+    assert "Of the others, both failed with UnavailableError" in finding.explanation
 
 
 def test_to_fail_is_no_step_that_the_one_gone_first_was_there_for() -> None:

@@ -106,7 +106,7 @@ def _first_traced_ns(seen: Sequence[PlacedTrace]) -> int | None:
 
 
 def _training_steps(logged: LoggedEpoch | None, steps: Sequence[Step]) -> int | None:
-    """As logged. If more steps were seen than the logged count, it counts something else."""
+    """The logged count. If more steps than that were seen, it counts something else."""
     count = logged.steps if logged is not None else None
     seen = sum(step.phase == "training" for step in steps)
     believed = count is not None and (count >= seen or (logged is not None and logged.marked))

@@ -175,8 +175,8 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
         fewest = min(clock.shared for clock in clocks)
         apart = max((abs(clock.ahead_ps or 0) for clock in clocks), default=0)
         text = (
-            f"The hosts' clocks were aligned by at least {fewest} common {source}, which agree to "
-            f"within {seconds(error)} (median)."
+            f"The hosts' clocks were aligned using at least {fewest} common {source}, which agree "
+            f"to within {seconds(error)} (median)."
         )
         if apart >= NOTABLE_PS:
             text += f" Before that they were up to {seconds(apart)} apart."

@@ -150,7 +150,8 @@ def _with_open_ends(
 
 
 def _idle_causes(trace: Trace, devices: DeviceView | None) -> tuple[int, int]:
-    """The causes of a graph run before its first and after its last op, and between them."""
+    """The causes of the time in which a graph runs but none of its ops does: before the first and
+    after the last op, and between ops."""
     nothing = code("unknown.no_evidence")
     if not len(rows_beginning(trace, "ExecutorState::")):
         return nothing, nothing

@@ -84,7 +84,8 @@ def _with_task_of_its_own(capture: Capture, found: Sequence[Capture]) -> Capture
 
 
 def those_that_count(found: Sequence[Capture]) -> tuple[Capture, ...]:
-    """Without processes that only help; the one that leads its cluster first."""
+    """All captures but those of processes that only help. The one that leads its cluster comes
+    first."""
     processes = {(c.environment.host, c.environment.pid) for c in found}
     counting = (capture for capture in found if not _only_helps(capture, processes))
     return tuple(sorted(counting, key=_leaders_first))

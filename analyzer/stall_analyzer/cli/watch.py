@@ -116,7 +116,8 @@ def _is_there(logdir: str) -> bool:
 
 
 class _Told:
-    """Summarizes a run that is over once, and again if its program's end changes the verdict."""
+    """Summarizes each run once, when it is over, and again if the end of its program changes the
+    verdict."""
 
     def __init__(self, watcher: Watcher, view: View) -> None:
         self._watcher, self._view = watcher, view

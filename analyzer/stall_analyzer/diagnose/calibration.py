@@ -62,6 +62,6 @@ def calibrated(finding: Finding, signals: Signals) -> Finding:
 
 
 def room_ps(finding: Finding, signals: Signals) -> int:
-    """The most that a change can save: all of the buckets that it blames."""
+    """The most that a change can save: all the time in the buckets that it blames."""
     spent = signals.likely_ledger.buckets_ps
     return max(finding.gain.high_ps, sum(spent[bucket] for bucket in finding.blames))

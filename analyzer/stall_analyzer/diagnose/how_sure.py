@@ -104,7 +104,7 @@ def _who_takes_one(signals: Signals) -> str:
     return (
         "StallCallback"
         if signals.keras is not None
-        else "StallCallback, or watch in a custom loop,"
+        else "StallCallback (or watch(), in a custom loop)"
     )
 
 

@@ -40,8 +40,8 @@ def with_time_stood_still(ledger: Ledger, stall: Stall | None, begun_ns: int | N
 
 
 def stopped_ps(signals: Signals) -> int | None:
-    """When training last made progress, in window time, if it never continues: it stands still, or
-    what it waited for was an error."""
+    """When training last made progress, in window time, if it never continues: either it still
+    stands still, or its wait ended with an error."""
     stall, ending = signals.stall, signals.ending
     begun_ns = signals.timeline.window.start_unix_ns
     if stall is not None and stall.never_goes_on and begun_ns is not None:

@@ -212,10 +212,7 @@ def _never_joined(signals: Signals) -> Verdict:
 def _ended_first(first: EndedFirst) -> Verdict:
     """A cluster that lost a member: its end explains the end of all the others."""
     when = f" at {moment(first.at_unix_ns)}" if first.at_unix_ns is not None else ""
-    sentence = (
-        f"Dead: {first.name} ended first{when}. {first.how} {first.others} This was "
-        f"{seconds(first.others_waited_ps)} later."
-    )
+    sentence = f"Dead: {first.name} ended first{when}. {first.how} {first.others}"
     return Verdict("dead", "communication", sentence, 0.85, first.name)
 
 

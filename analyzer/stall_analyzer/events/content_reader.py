@@ -118,7 +118,7 @@ class _Reader:
     def _take_value(
         self, record: Record, wall_s: float, value: Any, is_alone: bool
     ) -> float | None:
-        """Takes one value by its purpose; for a scalar, its number."""
+        """Puts one value where its kind belongs. Returns the number if it is a scalar."""
         kind = value.WhichOneof("value")
         if kind != "tensor":
             return float(value.simple_value) if kind == "simple_value" else None

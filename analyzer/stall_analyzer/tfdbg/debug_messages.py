@@ -93,7 +93,7 @@ class Message:
                 yield Message(self._record, self.index, self.wall_ns, at, to)
 
     def tensors(self, number: int) -> Iterator[Float64s | None]:
-        """Elements of each tensor; None for one that is not of floats."""
+        """The elements of each tensor; None for a tensor that does not hold floats."""
         for _, wire_type, at, to in self._fields.get(number, ()):
             if wire_type == wire.BYTES:
                 yield floats_of(parsed(TensorProto, self._data[at:to]))

@@ -97,7 +97,7 @@ def _seconds(text: str) -> float:
     except ValueError:
         seconds = 0.0
     if not LEAST_SECONDS <= seconds < float("inf"):
-        raise argparse.ArgumentTypeError(f"must be a number of at least {LEAST_SECONDS:.0f}")
+        raise argparse.ArgumentTypeError(f"must be at least {LEAST_SECONDS:.0f} seconds")
     return seconds
 
 

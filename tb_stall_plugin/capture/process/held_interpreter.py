@@ -57,8 +57,8 @@ class HeldInterpreter:
         _users.add(self)
 
     def put_off(self, seconds: float, look: Look | None = None) -> None:
-        """Nothing is to be written for that many seconds from now. Without a look, what is written
-        then is ignored."""
+        """Writes nothing for that many seconds from now. Without a look, what is written after that
+        is ignored."""
         if self._file < 0:
             return
         due_s = max(seconds, 0.0) + LATE_S

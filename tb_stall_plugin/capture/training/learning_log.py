@@ -1,4 +1,4 @@
-"""What a training reports about itself at no cost: the logs of its epochs, and its settings."""
+"""What a training run reports about itself at no cost: the logs of its epochs, and its settings."""
 
 from __future__ import annotations
 

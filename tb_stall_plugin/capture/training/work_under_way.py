@@ -110,8 +110,8 @@ def _held_by_libraries(stacks: Mapping[int, list[FrameType]]) -> Held:
 
 
 def _taken_in_a_loop(until_s: float) -> WorkRecord | None:
-    """What a for loop of the user's reads, if only the end of its data can end it. It spends most
-    of its time on the data it has, so we look until we see it asking for more."""
+    """What one of the user's for loops reads, if only the end of its data can end it. It spends
+    most of its time on the data it has, so we look until we see it asking for more."""
     while time.monotonic() < until_s:
         found = with_current_stacks(_asking_for_data)
         if found is not None:

@@ -52,11 +52,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="act",
         title=f"{first.name} ended first{when}; the others could not continue",
-        explanation=(
-            f"{first.how} {first.others} The rest kept going for "
-            f"{seconds(first.others_waited_ps)} after its last sign of "
-            f"life.{_until_then(first, signals)}"
-        ),
+        explanation=f"{first.how} {first.others}{_until_then(first, signals)}",
         change=Change(
             f"Look at {first.name} first: its own output and its scheduler's say why it ended "
             "(preemption, eviction, out of memory). Save checkpoints, so that a restart continues "

@@ -102,7 +102,7 @@ def _booked(signals: Signals) -> Finding | None:
     often = "once" if cost.count == 1 else f"{cost.count} times"
     return Finding(
         severity=severity if cost.count > 1 else "note",
-        title=f"{called} is traced again {often}",
+        title=f"{called} was retraced {often}",
         explanation=(
             f"Rebuilding graphs and preparing them took {signals.with_share(lost)}, as timed by "
             f"the capture. Each time, a call brought a new shape, dtype or Python "
@@ -145,7 +145,7 @@ def _counted(signals: Signals) -> Finding | None:
     alone = len(again.steps) == 1
     return Finding(
         severity=severity,
-        title=f"The Keras training step is traced again {often} in {again.all_steps:,} steps",
+        title=f"The Keras training step was retraced {often} in {again.all_steps:,} steps",
         explanation=(
             f"Its trace count grew in {'step' if alone else 'steps'} {named}"
             f"{' …' if len(again.steps) > 4 else ''}. {'This step' if alone else 'These steps'} "
@@ -221,7 +221,7 @@ def _title(function: FunctionSignals, last: bool) -> str:
         return f"The last batch causes {function.words} to be traced again"
     times = len(function.retraces)
     often = "once" if times == 1 else f"{times} times"
-    return f"{function.opening} is traced again {often} in {function.calls} calls"
+    return f"{function.opening} was retraced {often} in {function.calls} calls"
 
 
 def _when(function: FunctionSignals, last: bool) -> str:

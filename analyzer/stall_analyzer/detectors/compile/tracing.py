@@ -12,10 +12,10 @@ traced a second time without creating them. Keras optimizers with slots (Adam, R
 momentum) create them in the first step unless they were built beforehand.
 
 How it is measured
-The ledger's time for tracing inside the first call. The two traces of a call are the graph builds
-before and after its initialize_variables run. Instantiation, which prepares the graph to run,
-scales with the graph and the machine just as tracing does. Tracing that takes many times as long
-must have done other work in Python.
+The ledger's time for tracing inside the first call. If a call was traced
+twice, its graph was built once before initialize_variables ran and once after. Instantiation, which
+prepares the graph to run, scales with the graph and the machine just as tracing does. Tracing that
+takes many times as long must have done other work in Python.
 
 Example
 A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s. With

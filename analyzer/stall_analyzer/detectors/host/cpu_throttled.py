@@ -58,8 +58,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
             f"{cores} {'core' if cores == 1 else 'cores'}: at least {signals.with_share(lost)} in "
-            f"which none of them could run. This time is spread over everything that the epoch "
-            f"seems to spend its time on."
+            f"which none of them could run. It is spread over everything that the epoch seems "
+            f"to spend its time on."
         ),
         change=Change(
             "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "

@@ -22,8 +22,8 @@ thousand elements shuffles well when the files are read in random order. Cache b
 in a file.
 
 Blind spots
-Needs a capture, and a profile of the time in which the buffer is filled, which must be longer than
-the second between two memory samples.
+Needs a capture, and a profile of the time in which the buffer is filled. Filling it must take more
+than a second, because memory is sampled once a second.
 """
 
 from __future__ import annotations

@@ -151,7 +151,7 @@ def _of_capture(signals: Signals) -> Finding | None:
 
 
 def _nowhere(signals: Signals, shares: LayerSeries) -> Finding | None:
-    """No layer has a gradient: at the minimum of the loss that is as it should be."""
+    """No layer has a gradient. At the minimum of the loss, that is as it should be."""
     learning, loss = signals.learning, signals.learning.last_loss
     if not (shares.value[-LEAST_MEASURED:] >= ALL).all() or loss is None or loss < AT_ITS_END:
         return None

@@ -253,7 +253,8 @@ def _ends_at_a_guess(learning: LearningSignals, course: Course) -> Finding | Non
 
 
 def _classes_by_level(course: Course, error: float) -> int | None:
-    """How many classes this loss is a guess among, in a loop that says nothing about its loss."""
+    """The number of classes among which guessing costs this much. Needed in a loop, which says
+    nothing about its loss."""
     if course.spread + error > 2 * STILL:
         return None
     return classes_near(float(course.levels[-1]), STILL)
@@ -277,7 +278,10 @@ def _guessing(learning: LearningSignals) -> Finding:
     sure = len(learning.accuracies) and len(epochs) >= SURE_EPOCHS
     return Finding(
         severity="act" if sure else "consider",
-        title=f"The loss stays at {epochs[-1]:.3g}: a guess among {settings.classes} classes",
+        title=(
+            f"The loss stays at {epochs[-1]:.3g}, no better than guessing among "
+            f"{settings.classes} classes"
+        ),
         explanation=(
             f"After {len(epochs)} epochs{_at_rate(learning)} the loss is still "
             f"ln({settings.classes}), the cost of giving each class the same probability."

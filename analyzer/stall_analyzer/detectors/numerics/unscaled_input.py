@@ -23,8 +23,8 @@ What to do
 Scale the inputs: divide pixels by 255, or put a Normalization layer first.
 
 Blind spots
-Needs the loss of single steps. Without validation, large sample or class weights look the same, and
-so do weights loaded from another task.
+Needs the loss of single steps. Without validation, large class weights or sample weights look the
+same, and so does a model whose weights were loaded from another task.
 """
 
 from __future__ import annotations

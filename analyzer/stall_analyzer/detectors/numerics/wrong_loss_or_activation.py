@@ -15,7 +15,8 @@ and produce a model that always gives the same answer.
 How it is measured
 From the model that the TensorBoard callback stores: the units and activation of the last layer, and
 the name and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too,
-neither the error nor its square could be above 1 (2 and 4 for tanh). A wrong answer from a
+neither the error nor its square could be above 1 (2 and 4 for tanh), so a larger loss shows that
+they are not. A wrong answer from a
 classifier has a probability of at least one half and costs at least ln(2): a loss below ln(2) times
 the share of errors looks at something other than the accuracy does. The severity depends on the
 logged loss and accuracy: only what cannot work, or a run that makes no progress, is called lost.

@@ -19,7 +19,8 @@ SparseCategoricalCrossentropy(reduction="sum") and SGD(0.1) on batches of 256: t
 the first epoch, and the accuracy stays at a tenth.
 
 What to do
-Leave reduction out, which averages over the batch; or divide the learning rate by the batch size.
+Leave out reduction: the default averages over the batch. Or divide the learning rate by the batch
+size.
 
 Blind spots
 A sum in a custom loss shows only in the first loss, and only if the number of classes is known.

@@ -92,5 +92,6 @@ def _loopback(captures: Sequence[Capture]) -> SettingsFault | None:
         return None
     return SettingsFault(
         f"The cluster spans several machines, but lists {local}",
-        f"{listed(hosts)} are different machines, and to each of them {local} means itself.",
+        f"{listed(hosts)} are different machines, and on each of them {local} refers to "
+        f"that machine itself.",
     )

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from stall_analyzer.captures.capture_records import Task
 from stall_analyzer.model.cluster import EndedFirst, Member
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.timeline import Timeline
 from stall_analyzer.model.units import PS_PER_NS, PS_PER_S
 
@@ -59,21 +60,22 @@ def _told(
         how = f"Its final record says “{first.ended}”."
     else:
         how = "It left no final record: it was killed, or its machine is gone."
+    waited_ps = sum(waited) // len(waited) * PS_PER_NS
+    later = seconds(waited_ps)
     if not failed:
-        words = "The others kept writing, but finished nothing."
+        words = f"The others kept writing for {later}, but finished nothing."
     elif len(others) == 1:
-        words = f"The other one failed with {failed[0].error}."
-    elif len(failed) == len(others):
-        every = "Both" if len(others) == 2 else f"All {len(others)}"
-        words = f"{every} others failed with {failed[0].error}."
+        words = f"The other one failed with {failed[0].error} {later} later."
     else:
-        words = f"{len(failed)} of the {len(others)} others failed with {failed[0].error}."
+        every = "both" if len(others) == 2 else f"all {len(others)}"
+        which = every if len(failed) == len(others) else f"{len(failed)}"
+        words = f"Of the others, {which} failed with {failed[0].error}, {later} later on average."
     zero_ns = timeline.window.start_unix_ns
     return EndedFirst(
         name=first.name if first is not None else str(task),
         at_ps=(at_ns - zero_ns) * PS_PER_NS if zero_ns is not None else 0,
         at_unix_ns=at_ns,
-        others_waited_ps=sum(waited) // len(waited) * PS_PER_NS,
+        others_waited_ps=waited_ps,
         how=how,
         others=words,
     )
@@ -92,11 +94,12 @@ def _by_traces(timeline: Timeline) -> EndedFirst | None:
     if any(steps.last_start_ps > ends[first] + USUAL_STEPS * usual for steps in others):
         return None
     zero_ns = timeline.window.start_unix_ns
+    waited_ps = sum(later) // len(later)
     return EndedFirst(
         name=first,
         at_ps=ends[first],
         at_unix_ns=None if zero_ns is None else zero_ns + ends[first] // PS_PER_NS,
-        others_waited_ps=sum(later) // len(later),
+        others_waited_ps=waited_ps,
         how="Its trace ends there.",
-        others="The others started no further step after that.",
+        others=f"The others were traced for another {seconds(waited_ps)}, but started no step.",
     )

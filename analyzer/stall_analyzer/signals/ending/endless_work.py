@@ -192,7 +192,7 @@ def _endless_for(scene: Scene) -> Blamed | None:
     still = (f for f in stack_of(main).frames if (f.path, f.function) == (loop.path, loop.function))
     if not any(frame.line >= loop.line for frame in still):
         return None
-    does = f"goes through {_source(taken[-1])}, and nothing else can end it"
+    does = f"goes through {_source(taken[-1])}, and nothing in the loop can end it"
     return _blamed(scene, "input", f"the for loop at {loop.place}", does, kind="endless_data")
 
 

@@ -46,7 +46,8 @@ def _seen(thread: ThreadStack, threads: Sequence[ThreadStack], is_blamed: bool) 
 
 
 def _without_ours(stack: Stack, texts: tuple[str, ...]) -> tuple[str, ...]:
-    """The capture's own frames around the program's say nothing; those inside them would."""
+    """Leaves out the capture's own frames around those of the program, which say nothing. Its
+    frames inside them would."""
     around = stack.frames.index(stack.owner) if stack.owner is not None else len(stack.frames)
     ours = {
         text

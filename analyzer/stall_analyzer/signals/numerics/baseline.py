@@ -132,7 +132,8 @@ def is_never_below(learning: LearningSignals, baseline: Baseline, course: Course
 
 
 def is_surely_below(learning: LearningSignals, cost: float, loss: float) -> bool:
-    """Whether it is below by a little, but more than scatter can explain."""
+    """Whether the loss is below this cost by more than scatter can explain, even if only a
+    little."""
     error = learning.trend.error if learning.trend is not None else 0.0
     return cost - loss > max(A_LITTLE * cost, SURELY * error)
 

@@ -42,7 +42,7 @@ class LayerSeries:
             return np.asarray(np.sqrt(np.sum(self.value**2, axis=1)), dtype=np.float64)
 
     def last_run(self, layer: str, holds: Bools) -> int:
-        """In how many of the last measured steps in a row the condition holds."""
+        """For how many steps in a row, up to the last one measured, the condition holds."""
         broken = np.flatnonzero(~holds[:, self.layers.index(layer)])
         return len(self) - 1 - int(broken[-1]) if len(broken) else len(self)
 

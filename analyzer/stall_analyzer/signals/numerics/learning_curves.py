@@ -1,4 +1,4 @@
-"""The loss and the gradients of a run, reduced to as few points as show their course."""
+"""The loss and the gradients of a run, reduced to the few points that show their course."""
 
 from __future__ import annotations
 

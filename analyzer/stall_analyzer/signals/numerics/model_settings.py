@@ -128,7 +128,8 @@ def _only(loss: object) -> object:
 
 
 def _loss_name(loss: object) -> str | None:
-    """By class, because an object may have been renamed. None for a function: it may be any."""
+    """The name of its class, because an object may have been given another name. None for a
+    function, which could compute anything."""
     if isinstance(loss, Mapping):
         loss = None if isinstance(loss.get("config"), str) else loss.get("class_name")
     if not isinstance(loss, str):
