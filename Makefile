@@ -1,6 +1,6 @@
 # Needs python3 (3.10 or newer) and make; everything else goes into .venv. The tab's page and its
 # tests also need node (20 or newer), npm and Chromium; its libraries go into frontend/node_modules.
-# Paths are relative, so the checkout may lie anywhere.
+# Paths are relative, so the checkout may be anywhere.
 
 PYTHON ?= python3
 VENV := .venv
@@ -22,7 +22,7 @@ PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: $(VENV)/.installed  ## install, analyze the sample logs, say what to do next
+demo: $(VENV)/.installed  ## install, analyze the sample logs, and show what to do next
 	@$(BIN)/stall-analyze sample_logs || test $$? -eq 4
 	@printf '\nThe Stall tab:  %s --logdir sample_logs, then open http://localhost:6006/#stall\n' '$(BIN)/tensorboard'
 	@printf 'Your own logs:  %s path/to/logdir\n' '$(BIN)/stall-analyze'
@@ -33,16 +33,16 @@ test: lint types docs-site check-python fuzz test-frontend test-browser  ## ever
 check-python: $(VENV)/.installed-test
 	$(BIN)/python -m pytest --cov
 
-lint: $(VENV)/.installed-test  ## style, by ruff; dead code, by vulture
+lint: $(VENV)/.installed-test  ## check the style (ruff) and look for dead code (vulture)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/vulture
 
-types: $(VENV)/.installed-test  ## types, by mypy
+types: $(VENV)/.installed-test  ## check the types (mypy)
 	$(BIN)/mypy
 
 # A minute of each commit; FUZZ_SECONDS=3600 is a campaign.
-fuzz: $(VENV)/.installed-test  ## damaged logs: the native decoder, C against Python, whole analyses (FUZZ_SECONDS=60)
+fuzz: $(VENV)/.installed-test  ## read damaged logs: native decoder, C against Python, whole analyses (FUZZ_SECONDS=60)
 	@mkdir -p build/fuzz/corpus
 	@if scripts/build_fuzzer $(BIN)/python build/fuzz/read_plane; then \
 	  PYTHONHOME=$$($(BIN)/python -c 'import sys; print(sys.base_prefix)') PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
@@ -52,34 +52,34 @@ fuzz: $(VENV)/.installed-test  ## damaged logs: the native decoder, C against Py
 	$(BIN)/python -m tests.fuzz.decoders --seconds $$(($(FUZZ_SECONDS) / 4)) --seed $(FUZZ_SEED)
 	$(BIN)/python -m tests.fuzz.pipeline --seconds $$(($(FUZZ_SECONDS) / 2)) --seed $(FUZZ_SEED) --failures build/fuzz/failures
 
-frontend: $(NODE_MODULES)  ## the tab's page, from frontend/ into tb_stall_plugin/static
+frontend: $(NODE_MODULES)  ## build the tab's page from frontend/ into tb_stall_plugin/static
 	npm --prefix frontend run --silent build
 
 ifeq ($(shell command -v npm),)
 test-frontend test-browser:
 	@echo '$@: NOT RUN, because node and npm are not installed'
 else
-test-frontend: $(NODE_MODULES) $(VENV)/.installed-test  ## the page's style, types and tests; is the built page up to date?
+test-frontend: $(NODE_MODULES) $(VENV)/.installed-test  ## check the page's style and types, run its tests, check that the built page is up to date
 	npm --prefix frontend run --silent lint
 	npm --prefix frontend run --silent test
 	@node frontend/scripts/build.mjs $(BUILT)
 	@diff -rq $(BUILT) tb_stall_plugin/static || { echo 'run: make frontend' >&2; exit 1; }
 
-test-browser: $(NODE_MODULES) $(VENV)/.installed-test  ## the tab in Chromium, against TensorBoard
+test-browser: $(NODE_MODULES) $(VENV)/.installed-test  ## test the tab in Chromium, in a real TensorBoard
 	@if scripts/install_chromium; then npm --prefix frontend run --silent test:browser; \
 	else echo 'test-browser: NOT RUN, because there is no Chromium'; fi
 endif
 
-screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## docs/images/, from sample_logs/
+screenshots: $(NODE_MODULES) $(VENV)/.installed-test  ## make docs/images/ from sample_logs/
 	npm --prefix frontend run --silent screenshots
 
-bench: $(VENV)/.installed-test  ## how long an analysis takes, beside XProf and TensorBoard, on this machine
+bench: $(VENV)/.installed-test  ## measure how long an analysis takes on this machine, compared with XProf and TensorBoard
 	$(BIN)/python benchmarks/bench.py
 
-logging-cost: $(VENV)/.installed-test  ## what logging costs a first epoch, and how much of it is recognized
+logging-cost: $(VENV)/.installed-test  ## measure what logging costs a first epoch, and how much of that is recognized
 	$(BIN)/python benchmarks/logging_cost.py
 
-fleet: $(VENV)/.installed-test  ## 5,000 runs, Dask, an object store: time, memory, the same results
+fleet: $(VENV)/.installed-test  ## analyze 5,000 runs, also on Dask and in an object store: time, memory, same results?
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/cluster.py
 
@@ -87,19 +87,19 @@ scenarios: $(VENV)/.installed-test  ## train models whose right answer is known,
 	$(BIN)/python -m tests.scenarios.run --workdir build/ledger; ledger=$$?; \
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
 
-clusters: $(VENV)/.installed-test  ## jobs of several workers, of which one is late, dies or never starts
+clusters: $(VENV)/.installed-test  ## run jobs with several workers, one of which is late, dies or never starts
 	$(BIN)/python -m tests.scenarios.clusters.run
 
-faults: $(VENV)/.installed-test  ## the half of it that checks findings: faulty and fixed programs
+faults: $(VENV)/.installed-test  ## run the part of `make scenarios` that checks findings: faulty and fixed programs
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)
 
-hangs: $(VENV)/.installed-test  ## trainings that hang, ended by SIGTERM and SIGKILL: are they told from slow ones?
+hangs: $(VENV)/.installed-test  ## run programs that hang, end them with SIGTERM and SIGKILL: are they told from slow ones?
 	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
 	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
 
 HARM_PACKAGES := tf_keras ipykernel jax torch
 
-harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## programs with and without a capture: does anything else differ? (30 minutes)
+harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## run programs with and without a capture: does anything else differ? (30 minutes)
 	$(BIN)/python -m tests.scenarios.harm.run --workdir build/harm --write
 
 # Beside the environment of the tests, which needs none of them. One that cannot be had is skipped.
@@ -113,23 +113,23 @@ build/harm/packages/.%: | $(VENV)/.installed-test
 	@$(PIP) install --target $(@D)/$* $(WHAT) || rm -rf $(@D)/$*
 	@touch $@
 
-controls: $(VENV)/.installed-test  ## what input takes from the steps, against ready batches (5 minutes)
+controls: $(VENV)/.installed-test  ## measure what input takes from the steps, compared with ready batches (5 minutes)
 	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
 
-agreement: $(VENV)/.installed-test  ## one epoch measured by the books and by the profiler at once: do they agree? (15 minutes)
+agreement: $(VENV)/.installed-test  ## measure an epoch by the books and the profiler at once: do they agree? (15 minutes)
 	$(BIN)/python -m tests.scenarios.agreement --workdir build/agreement
 
-captured: $(VENV)/.installed-test  ## trainings whose fault only StallCallback sees, and healthy ones (20 minutes)
+captured: $(VENV)/.installed-test  ## run programs whose fault only StallCallback sees, and healthy ones (20 minutes)
 	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured
 
-partial: $(VENV)/.installed-test  ## those logs cut down to ordinary ones: what is still answered? (trains nothing)
+partial: $(VENV)/.installed-test  ## cut the logs of `make scenarios` down to ordinary ones: what is still answered? (trains nothing)
 	$(BIN)/python -m tests.scenarios.partial.run
 
-blind: $(VENV)/.installed-test  ## programs whose authors knew nothing of the rules (20 minutes)
+blind: $(VENV)/.installed-test  ## run programs whose authors did not know the rules (20 minutes)
 	$(BIN)/python -m tests.scenarios.blind.run; with_profiles=$$?; \
 	$(BIN)/python -m tests.scenarios.blind.captured.run && exit $$with_profiles
 
-blind-learning: $(VENV)/.installed-test  ## those about learning and about hangs, run by $(STRANGERS) where it lies beside this
+blind-learning: $(VENV)/.installed-test  ## run such programs about learning and hangs, if $(STRANGERS) is next to this checkout
 	@if test -e $(STRANGERS)/run.py; then \
 	  run="$(PYTHON) $(STRANGERS)/run.py"; to="--python $(CURDIR)/$(BIN)/python --tool $(CURDIR)/$(BIN)/stall-analyze"; \
 	  for round in tests/scenarios/blind/learning/round*; do for mode in default stall; do \
@@ -139,22 +139,22 @@ blind-learning: $(VENV)/.installed-test  ## those about learning and about hangs
 	    PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set $$round $$to --work build/blind/hanging/$$(basename $$round); done; \
 	else echo 'blind-learning: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-strangers: $(VENV)/.installed-test  ## the same with programs that are not in this repository, where they lie beside it
+strangers: $(VENV)/.installed-test  ## the same with programs outside of this repository, if they are next to it
 	@if test -e $(STRANGERS)/run.py; then $(PYTHON) $(STRANGERS)/run.py time --python $(BIN)/python \
 	  --tool $(BIN)/stall-analyze --work build/strangers; \
 	else echo 'strangers: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-accuracy: $(VENV)/.installed-test  ## docs/explanation/accuracy.md from what was trained last, with XProf on it
+accuracy: $(VENV)/.installed-test  ## write docs/explanation/accuracy.md from the last scenarios, with XProf's view of them
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/explanation/accuracy.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/explanation/accuracy.md
 
-simulated: $(VENV)/.installed-test  ## simulated accelerators: bucket, ledger and finding of each stall, into docs/explanation/accuracy.md
+simulated: $(VENV)/.installed-test  ## check bucket, ledger and finding on simulated accelerators, for docs/explanation/accuracy.md
 	$(BIN)/python -m tests.simulated.run --markdown docs/explanation/accuracy.md
 
-xcheck: $(VENV)/.installed-test  ## device traces: our figures beside XProf's, where public logs lie beside this
+xcheck: $(VENV)/.installed-test  ## compare our figures for device traces with XProf's, if the public logs are next to this checkout
 	$(BIN)/python -m tests.xcheck.run --markdown docs/explanation/accuracy.md
 
-test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## the capture, with several TensorFlows
+test-versions: $(TENSORFLOWS:%=build/tensorflow-%/.installed)  ## test the capture with several versions of TensorFlow
 	@failed=; for version in $(TENSORFLOWS); do \
 	  printf '\nTensorFlow %s: ' $$version; \
 	  PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/tensorflow-$$version/bin/python -m pytest tests/capture -p no:cacheprovider \
@@ -166,21 +166,21 @@ LOWEST := numpy==1.24.0 fsspec==2023.1.0 platformdirs==3.0.0 rich==13.0.0 tensor
   protobuf==3.20.0 google-crc32c==1.5.0 werkzeug==2.0.0 tomli==1.1.0
 LOWEST_PYTHON ?= python3.10
 
-test-lowest: build/lowest/.installed $(VENV)/.installed-test  ## the oldest Python and dependencies that we promise to work with
+test-lowest: build/lowest/.installed $(VENV)/.installed-test  ## test with the oldest Python and dependencies that are supported
 	PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/lowest/bin/python -m pytest -p no:cacheprovider \
 	  @tests/without_tensorflow.txt
 
-wheel: $(VENV)/.installed  ## dist/, the same bytes wherever the last commit is built
+wheel: $(VENV)/.installed  ## build dist/, byte for byte the same wherever the last commit is built
 	scripts/build_wheel $(BIN)/python dist
 
-soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 kills of a batch: memory, and is anything lost?
+soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 kills of a batch: does memory grow, is anything lost?
 	$(BIN)/python -m tests.fuzz.soak
 	$(BIN)/python -m tests.fuzz.kills
 
-schema: $(VENV)/.installed  ## schema.json, from the document's types
+schema: $(VENV)/.installed  ## write schema.json from the document's types
 	$(BIN)/python -m scripts.write_schema
 
-docs: $(VENV)/.installed-docs  ## docs/findings/ from the detectors, outputs shown in docs/, and the site in build/site
+docs: $(VENV)/.installed-docs  ## update docs/findings/ and the outputs shown in docs/, and build the site in build/site
 	$(BIN)/python -m scripts.write_findings_docs
 	$(BIN)/python -m scripts.refresh_outputs
 	$(BIN)/mkdocs build --quiet
@@ -192,7 +192,7 @@ docs-site: $(VENV)/.installed-docs
 sample-logs: $(VENV)/.installed-test  ## record sample_logs/ again
 	$(BIN)/python -m tests.scenarios.make_samples
 
-clean:  ## remove everything that make made
+clean:  ## remove everything that make has built
 	rm -rf $(VENV) frontend/node_modules frontend/src/document.ts build dist
 	rm -rf .coverage .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	rm -rf *.egg-info analyzer/*.egg-info

@@ -63,7 +63,7 @@ def train(logdir: str, fixed: bool) -> None:
 
 
 if __name__ == "__main__":
-    known = argparse.ArgumentParser(description="A training script that its input holds up.")
+    known = argparse.ArgumentParser(description="A training script that waits for its input.")
     known.add_argument("--logdir", default="logs/stuck")
     known.add_argument("--fixed", action="store_true", help="make the change that ST001 advises")
     given = known.parse_args()

@@ -7,9 +7,9 @@ from tests.xcheck.figures import Compared
 # The case, the figure, XProf's source -> what a look at the events of the file showed.
 EXPLAINED = {
     ("L01", "longest step, µs", "overview_page"): (
-        "Both, of different things. Step 0 took 19.9 ms on GPU 4 and, 648 ms after it began "
-        "there, 21.3 ms on GPU 6; these bounds agree. XProf gives the longest of one device, "
-        "Stall the step from its first device to its last."
+        "Both; they measure different things. Step 0 took 19.9 ms on GPU 4 and, 648 ms after it "
+        "began there, 21.3 ms on GPU 6; these bounds agree. XProf gives the longest of one "
+        "device, Stall the step from its first device to its last."
     ),
     ("L03", "op time, µs", "hlo_stats"): (
         "XProf. It sums the device's own clock (the stat `device_duration_ps`); Stall sums the "

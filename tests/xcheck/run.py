@@ -28,7 +28,7 @@ TARGET = 0.95
 INTRODUCTION = """\
 Public traces with a device plane, read by Stall and by XProf {version} (`make xcheck`). *Stored*
 are results that TensorFlow wrote next to the trace when it was captured. A figure agrees if the two
-differ by at most 1%. Of {traces} traces, {agreeing} of {compared} figures agree ({share:.1%})."""
+differ by at most 1%. In {traces} traces, {agreeing} of {compared} figures agree ({share:.1%})."""
 
 
 def device_traces(corpus: Path) -> list[Path]:
