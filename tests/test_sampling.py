@@ -204,3 +204,14 @@ def test_a_scaled_cost_is_no_more_than_its_bucket_may_hold(tmp_path: Path) -> No
     scaled = over_the_epoch(all_of_it, signals, signals.estimate)
     assert scaled.lost_ps == signals.estimate.ranges["input"].high_ps
     assert scaled.later_gain.high_ps <= signals.window_ps - signals.estimate.ledger.one_time_ps()
+
+
+def test_shares_of_the_profiled_steps_are_not_called_shares_of_the_epoch(tmp_path: Path) -> None:
+    signals = signals_for(epoch(tmp_path))
+    assert signals.estimate is not None
+    said = "It took 1 s (9% of the first epoch) of the first epoch's 2 s."
+    found = Finding("act", "a title", said, Change("a change"), blames=("input",))
+    scaled = over_the_epoch(found, signals, signals.estimate)
+    assert scaled.explanation.startswith(
+        "It took 1 s (9% of the profiled time) of the profiled 2 s."
+    )

@@ -35,7 +35,7 @@ def test_the_worker_that_comes_last_is_found_with_its_reason(tmp_path: Path) -> 
     signals = cluster(tmp_path, job(punctual=0, late=30))
     finding = found(straggler.check(signals), "act")
     assert finding.title.startswith("late is late: the others wait 570 ms")
-    assert "spent 570 ms more than they did on host (python)" in finding.explanation
+    assert "spent 570 ms more on host (python) than they did" in finding.explanation
     assert "was last in 19 of 20 meetings and held up 19 steps" in finding.explanation
     assert {piece.host for piece in finding.evidence} == {"late"}
     assert signals.host.host == "late", "its findings are the run's findings"
@@ -104,7 +104,7 @@ def test_time_in_collectives_that_no_host_explains_is_the_networks(tmp_path: Pat
     slow = {name: steadily(PUNCTUAL) for name in ("a", "b")}
     signals = cluster(tmp_path, slow, transfer_ms=20)
     finding = found(collective_wait.check(signals), "consider")
-    assert "was late, so it is the network." in finding.explanation
+    assert "was late, so the reason is the network." in finding.explanation
     assert straggler.check(signals) is None
 
 

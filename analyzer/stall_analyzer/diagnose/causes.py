@@ -69,7 +69,7 @@ def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
     if not causes or (len(causes) == 1 and causes[0] not in LINTS):
         return kept
     first, *others = causes
-    rest = "".join(f" This would have the same effect: {kept[id].title}." for id in others)
+    rest = "".join(f" The following would have the same effect: {kept[id].title}." for id in others)
     what = "each change" if others else "the change"
     cause, decides = kept[first], ONE_BATCH.format(what=what)
     change = replace(cause.change, text=f"{cause.change.text}{decides}")

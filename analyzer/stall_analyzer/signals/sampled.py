@@ -69,8 +69,8 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
     return replace(
         finding,
         explanation=(
-            f"{finding.explanation} This is what the profiled steps show; over the whole epoch it "
-            f"comes to about {seconds(lost)} ({estimate.words})."
+            f"{_of_the_profile(finding.explanation)} This is what the profiled steps show; over "
+            f"the whole epoch it comes to about {seconds(lost)} ({estimate.words})."
         ),
         lost_ps=lost,
         gain=Gain(scaled(finding.gain.low_ps, most), scaled(finding.gain.high_ps, most)),
@@ -81,6 +81,12 @@ def over_the_epoch(finding: Finding, signals: Signals, estimate: Estimate) -> Fi
         evidence=_moved_back(finding.evidence, _put_end_to_end(estimate)),
         estimated=True,
     )
+
+
+def _of_the_profile(text: str) -> str:
+    """Detectors take the profiled stretches for the epoch; their shares are of these stretches."""
+    text = text.replace("of the first epoch's", "of the profiled")
+    return text.replace("of the first epoch", "of the profiled time")
 
 
 def _put_end_to_end(estimate: Estimate) -> list[_Stretch]:

@@ -1,8 +1,8 @@
 """This host waits for the others in every step.
 
 What it finds
-Time in collectives (all-reduce and the like) during which the host computes nothing, and which no
-late host in the recordings explains.
+Time in collectives (all-reduce and the like) during which the host computes nothing, unless a late
+host in the recordings explains it.
 
 Why it stalls
 In synchronous training, all replicas meet in each step. The meeting lasts until the slowest has
@@ -18,8 +18,8 @@ Example
 
 What to do
 Profile the other workers too, at the same time: the one that waits least is the one to look at. If
-all wait equally long, it is the network: use larger batches per worker, and fewer and larger
-all-reduces.
+all wait equally long, the network is the reason: use larger batches per worker, and fewer and
+larger all-reduces.
 
 Blind spots
 Without traces of all hosts, a slow peer looks the same as a slow network.
@@ -97,13 +97,13 @@ def _why(signals: Signals, uneven: bool) -> str:
         seen, size = len(signals.hosts), signals.cluster.size
         rest = f", or one of the {size - seen} that were not recorded" if size > seen else ""
         rest = ", or the one that was not recorded" if size - seen == 1 else rest
-        return f"None of the {seen} recorded hosts was late, so it is the network{rest}."
+        return f"None of the {seen} recorded hosts was late, so the reason is the network{rest}."
     if uneven:
         return (
             "Some collectives took far less time than others, so the long ones are waits for a "
             "late worker rather than the network."
         )
     return (
-        "All collectives took about the same time: either one worker is always late, or it is the "
-        "network."
+        "All collectives took about the same time: either one worker is always late, or the "
+        "network is slow."
     )

@@ -4,9 +4,9 @@ What it finds
 The member of a cluster that was killed, failed or left first.
 
 Why it stalls
-In synchronous training, no worker can run a step without the others. A worker whose process ends is
-missed at once; one whose machine disappears is missed only when its heartbeats have been absent for
-a while. Until then the others wait.
+In synchronous training, no worker can run a step without the others. If the process of a worker
+ends, the others notice at once. If its machine disappears, they notice only when its heartbeats
+have been absent for a while, and wait until then.
 
 How it is measured
 TensorFlow's errors name the peer that they come from; errors spread, and the first one blames no

@@ -15,7 +15,7 @@ late host's own ledger shows it did for longer than the others between one meeti
 
 Example
 worker1 was last in 39 of 40 meetings; the others waited 2.0 s for it. Between meetings it spent 2.0
-s more than they did on host (python).
+s more on host (python) than they did.
 
 What to do
 Fix that worker first: its ledger represents the run, and its findings are the run's findings.
@@ -133,11 +133,10 @@ def _told(late: LateHost, signals: Signals) -> str:
         f"recorded on all hosts."
     )
     if not reason.bucket:
-        return f"{said} Its own ledger does not show what took it longer."
+        return f"{said} Its own ledger does not show what took longer there."
     return (
-        f"{said} Between meetings it spent {seconds(reason.ps)} more than they did on "
-        f"{reason.bucket} "
-        f"({spoken(reason.cause)}).{_in_what(late, signals)}"
+        f"{said} Between meetings it spent {seconds(reason.ps)} more on {reason.bucket} "
+        f"({spoken(reason.cause)}) than they did.{_in_what(late, signals)}"
     )
 
 

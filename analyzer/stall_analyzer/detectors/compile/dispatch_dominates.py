@@ -22,8 +22,8 @@ tf.function. Larger batches have the same effect, but they change how the model 
 
 Blind spots
 Fewer calls also mean less logging and tracing, so the upper end of the prediction holds only for a
-run that logs as much as this one. Callbacks then see only every nth batch. Batches that used to be
-prepared while Python was busy may become something to wait for.
+run that logs as much as this one. Callbacks then see only every nth batch. Training may have to
+wait for batches that used to be prepared while Python was busy.
 """
 
 from __future__ import annotations

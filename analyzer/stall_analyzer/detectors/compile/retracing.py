@@ -81,7 +81,7 @@ def check(signals: Signals) -> Finding | None:
     growth = signals.process_growth
     if worst is None or growth is None or not growth.by_graphs:
         return worst
-    kept = f" Every graph is kept: the process grew by {size(growth.grown_bytes)} with them."
+    kept = f" Every graph is kept: the process grew by {size(growth.grown_bytes)} because of them."
     return replace(worst, explanation=worst.explanation + kept)
 
 

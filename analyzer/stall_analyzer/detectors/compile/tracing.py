@@ -136,9 +136,9 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
         title=f"{function.opening} is traced twice, for {seconds(build.tracing_ps)} in all",
         explanation=(
             f"The first call of {function.words} created variables, most often those of the "
-            f"optimizer. TensorFlow then traces the step again: {seconds(build.first_trace_ps)} "
-            f"with the variables and {seconds(build.second_trace_ps)} without, of the first "
-            f"epoch's {seconds(signals.window_ps)}. One of the two traces can be avoided."
+            "optimizer. TensorFlow then traced the step again. The first trace took "
+            f"{seconds(build.first_trace_ps)} and the second {seconds(build.second_trace_ps)} of "
+            f"the first epoch's {seconds(signals.window_ps)}; one of the two can be avoided."
         ),
         change=change,
         lost_ps=build.tracing_ps + build.instantiate_ps,

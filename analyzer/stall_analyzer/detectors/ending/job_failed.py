@@ -52,7 +52,7 @@ def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
     return Finding(
         severity="consider" if finished else "act",
         title=f"The job ended early: {end.words}",
-        explanation=f"The job's console ends with this ({end.line.place}).{far}",
+        explanation=f"The job's console ends with this message ({end.line.place}).{far}",
         change=_change(end),
         confidence=0.85,
         fatal=not finished,
@@ -77,7 +77,7 @@ def _change(end: ConsoleEnd) -> Change:
 def _of_survived(error: PythonError) -> Finding:
     return Finding(
         severity="note",
-        title=f"An error was printed, and the job went on: {error.text}",
+        title=f"An error was printed, and the job continued: {error.text}",
         explanation=f"The traceback is on the console ({error.line.place}), and the job continued "
         f"after it.",
         change=Change("Check whether the program is meant to continue after this error."),

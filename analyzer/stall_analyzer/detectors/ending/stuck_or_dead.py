@@ -21,9 +21,9 @@ expression that holds the interpreter; a filter that, by tf.data's own counts, h
 element of repeated data; `evaluate`, `predict`, `adapt` or `reduce` on repeated data without a
 number of steps; and, most likely, a step that takes a thousand times as long as usual and contains
 a `tf.while_loop` without `maximum_iterations`. An epoch over repeated data cannot end if fit is
-given no number of steps. A process that is killed leaves no final record, so its last record
-tells when it ended. Without a capture, the evidence is the last batch that was logged, the usual
-time between batches, and how long after the last batch anything else was still written.
+given no number of steps. A process that is killed leaves no final record, so its last record shows
+when it ended. Without a capture, the evidence is the last batch that was logged, the usual time
+between batches, and for how long after the last batch other records were still written.
 
 Example
 A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):

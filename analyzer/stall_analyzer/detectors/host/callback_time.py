@@ -87,8 +87,8 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
         explanation=(
-            f"The capture timed it: {signals.with_share(cost.spent_ps)}, including everything it "
-            f"calls.{cost.where_sentence}"
+            f"{cost.name} took {signals.with_share(cost.spent_ps)}, including everything it "
+            f"calls, as timed by the capture.{cost.where_sentence}"
         ),
         change=change_for("", often=often, by_fit=True),
         lost_ps=cost.spent_ps,

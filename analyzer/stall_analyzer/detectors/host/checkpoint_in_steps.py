@@ -67,8 +67,8 @@ def _booked(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{_saves(signals)} {count} times in the epoch, {seconds(lost // count)} each time",
         explanation=(
-            f"The capture timed it: {signals.with_share(lost)} in which the training thread did "
-            f"nothing else."
+            f"Saving took {signals.with_share(lost)}, as timed by the capture. In that time, the "
+            "training thread did nothing else."
         ),
         change=SAVE_SELDOM,
         lost_ps=lost,

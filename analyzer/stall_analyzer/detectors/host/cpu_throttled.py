@@ -57,9 +57,9 @@ def check(signals: Signals) -> Finding | None:
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
         explanation=(
             f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
-            f"{cores} {'core' if cores == 1 else 'cores'}: at least {signals.with_share(lost)} in "
-            f"which none of them could run. It is spread over everything that the epoch seems "
-            f"to spend its time on."
+            f"{cores} {'core' if cores == 1 else 'cores'}: for at least "
+            f"{signals.with_share(lost)}, none of them could run. That time is spread over "
+            "everything that the epoch seems to spend its time on."
         ),
         change=Change(
             "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "

@@ -73,8 +73,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"{listed(names)} {'is' if len(names) == 1 else 'are'} idle for "
         f"{percent(whole, signals.host.covered_ps)} of the time",
         explanation=(
-            f"In {seconds(signals.host.covered_ps)} of trace, no device worked for "
-            f"{seconds(whole)}, because of {listed(reasons, most=len(reasons))}. Python alone "
+            f"For {seconds(whole)} of the {seconds(signals.host.covered_ps)} that was traced, no "
+            f"device worked. The reasons: {listed(reasons, most=len(reasons))}. Python alone "
             f"accounts for {signals.with_share(python)}."
         ),
         change=Change(

@@ -49,15 +49,17 @@ class BlamedStage:
         """The beginning of an explanation; the caller finishes the sentence."""
         lost, window = self.waited_ps + self.locked_out_ps, self.signals.window_ps
         beside = (
-            f" and lost another {seconds(self.locked_out_ps)} to it" if self.locked_out_ps else ""
+            f" and lost another {seconds(self.locked_out_ps)} because of it"
+            if self.locked_out_ps
+            else ""
         )
         if self.locked_out_ps > self.waited_ps:  # then the wait proves little
             at_work = f"Meanwhile, {stage} was at work"
         else:
             at_work = f"For {percent(self.culprit.share, 1)} of the wait, {stage} was at work"
         return (
-            f"Training waited {seconds(self.waited_ps)} for input{beside}, "
-            f"{percent(lost, window)} of the first epoch. {at_work}"
+            f"Training waited {seconds(self.waited_ps)} for input{beside} "
+            f"({percent(lost, window)} of the first epoch). {at_work}"
         )
 
     def if_faster(self, least: float, most: float) -> Gain:
@@ -113,8 +115,8 @@ class BlamedStage:
         if self.beside.high_ps < BESIDE_SHARE * self.waited_ps:
             return ""
         return (
-            f" Training's own work was slower while it ran: up to {seconds(self.beside.high_ps)} "
-            f"more may be saved there."
+            " Training's own work was slower while this stage ran: up to "
+            f"{seconds(self.beside.high_ps)} more may be saved there."
         )
 
 

@@ -106,9 +106,9 @@ def _slow_ending(signals: Signals, lost: int) -> Finding:
         title=f"Ending an iterator took {seconds(lost)}",
         explanation=(
             f"The training thread waited {signals.with_share(lost)} for the pipeline's teardown. "
-            f"Usually that waits for the thread that tunes the pipeline, which sleeps longer "
-            f"the longer the epoch lasts and sometimes misses its end. Whether that happens again "
-            f"is a matter of chance."
+            "Usually a teardown waits for the thread that tunes the pipeline: the longer the "
+            "epoch lasts, the longer that thread sleeps, and sometimes it misses the end. "
+            "Whether that happens again is a matter of chance."
         ),
         change=_NO_AUTOTUNING,
         lost_ps=lost,

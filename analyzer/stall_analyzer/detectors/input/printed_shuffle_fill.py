@@ -38,7 +38,7 @@ def check(signals: Signals) -> Finding | None:
     if fill is None:
         return None
     took = seconds(int(fill.seconds * PS_PER_S))
-    so_far = "" if fill.is_filled else "; as of the last line, it was not yet full"
+    so_far = "" if fill.is_filled else "; in the last line, the buffer was not yet full"
     return Finding(
         severity="consider",
         title=f"Filling the shuffle buffer took {took} before the first step",

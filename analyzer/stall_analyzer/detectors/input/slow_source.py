@@ -10,7 +10,8 @@ and network storage is slow to respond.
 How it is measured
 While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
 the reader. A capture also counts what the process read from its disks in the first epoch; divided
-by the time it waited for input, that is the fastest they can have been.
+by the time that training waited for input, this gives the highest rate that the disks can have
+reached.
 
 Example
 A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.

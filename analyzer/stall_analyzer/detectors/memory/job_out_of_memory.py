@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider" if finished else "act",
         title=f"Out of memory: {end.words}",
-        explanation=f"The job's console ends with this ({end.line.place}).{far}",
+        explanation=f"The job's console ends with this message ({end.line.place}).{far}",
         change=_DEVICE if "ResourceExhausted" in end.error else _HOST,
         confidence=0.85,
         fatal=not finished,

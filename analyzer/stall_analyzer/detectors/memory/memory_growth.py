@@ -1,7 +1,8 @@
 """The GPU's memory grows piece by piece, and each piece holds up the steps.
 
 What it finds
-Memory growth that is turned on, and how long asking the driver for memory took in the traced steps.
+A GPU for which memory growth is turned on, and how long the driver took to hand out memory in the
+traced steps.
 
 Why it stalls
 The driver waits until the GPU is idle before it hands out memory. With growth on, the first steps
@@ -49,7 +50,8 @@ def check(signals: Signals) -> Finding | None:
         if severity
         else "The GPU's memory grows piece by piece",
         explanation=(
-            f"Each time its memory grows, the GPU must be idle. It grows in the first steps.{said}"
+            "Each time its memory grows, the GPU must be idle. This happens in the first "
+            f"steps.{said}"
         ),
         change=Change(
             "Allocate all of the memory at once, or a fixed part of it.",

@@ -1,8 +1,8 @@
 """The step uses nearly all of the available memory.
 
 What it finds
-A pool with a limit that was at least 95% full at some point in the first epoch, without a wait or
-a failure so far.
+A limited pool of memory that was at least 95% full at some point in the first epoch, although
+nothing has waited or failed so far.
 
 Why it stalls
 It does not stall yet. A longer sequence, a larger batch or validation alongside training is enough

@@ -96,8 +96,8 @@ def _silent(layers: StoredLayers, learned_nothing: bool) -> Finding | None:
     return Finding(
         _severity(layers, learned_nothing),
         f"The biases of {layer.name}, which has relu, start at {layer.bias.constant:.3g}",
-        f"A unit fires only where its inputs make up for that. One that never fires gets no "
-        f"gradient, so it never will.{_and_so(learned_nothing)}",
+        "A unit fires only where its inputs make up for such a bias. A unit that never fires "
+        f"gets no gradient, so this never changes.{_and_so(learned_nothing)}",
         _default(layer, "bias_initializer", "zeros"),
         confidence=0.85 if learned_nothing else 0.5,
     )

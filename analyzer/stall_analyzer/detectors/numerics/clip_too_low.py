@@ -5,8 +5,8 @@ A clipnorm, global_clipnorm or clipvalue that, multiplied by the learning rate a
 steps, is less than a hundredth of any weight.
 
 Why it stalls
-Clipping is meant to cut off rare peaks. Below the usual size of the gradients it cuts every step:
-SGD then moves each weight by at most rate × clip, whatever the loss calls for.
+Clipping is meant to cut off rare peaks. A limit below the usual size of the gradients cuts every
+step: SGD then moves each weight by at most rate × clip, whatever the loss calls for.
 
 How it is measured
 From the optimizer in the stored model. SGD steps by rate × gradient, and momentum accumulates

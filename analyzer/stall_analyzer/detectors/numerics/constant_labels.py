@@ -54,8 +54,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"All labels are the same: {labels.mean:.4g}",
         explanation=(
             f"{labels.seen} labels from {batches.looks} batches were sampled, and all of them are "
-            f"the same. A model that always gives this answer is perfect, so there is "
-            "nothing to learn."
+            "the same. A model that always outputs this label is perfect, so there is nothing to "
+            "learn."
         ),
         change=Change(
             "Count the labels as they leave the input pipeline.",

@@ -163,7 +163,7 @@ def _nowhere(signals: Signals, shares: LayerSeries) -> Finding | None:
         f"No layer gets a gradient, and the loss stays at {loss:.3g}",
         f"In at least the last {LEAST_MEASURED} measured steps, the gradient of every unit in "
         f"every layer was exactly zero over the whole batch."
-        + (" The minimum of this loss is 0, so it has not converged." if known else ""),
+        + (" The minimum of this loss is 0, so the model has not converged." if known else ""),
         LET_IT_THROUGH,
         confidence=0.9 if known else 0.6,
     )
@@ -192,8 +192,8 @@ def _of_dump(signals: Signals) -> Finding | None:
         return Finding(
             "note",
             f"At least 99% of the outputs of {_layer_of(worst.op, signals.keras)} are zero",
-            f"That was so in {_often(worst.nearly_all_run, worst.records)}. Some models are meant "
-            f"to be that sparse; if this one is not, most of its units are dead.",
+            f"That was the case in {_often(worst.nearly_all_run, worst.records)}. Some models are "
+            "meant to be that sparse; if this one is not, most of its units are dead.",
             _change(signals),
             confidence=0.6,
         )

@@ -6,7 +6,7 @@ that high along the way and has since been stuck at half of its first value or m
 of any output that rises to one and a half times its lowest epoch, in both training and validation.
 
 Why it stalls
-Each update makes the model worse instead of better. The next stop is NaN.
+Each update makes the model worse instead of better, and soon the loss is NaN.
 
 How it is measured
 The typical loss of the last third of the logged steps is compared with the first step, or the last

@@ -10,11 +10,11 @@ no later batch can repair that.
 
 How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
-is. Keras logs the mean of the epoch so far, which one bad batch spoils up to the epoch's end. So a
-finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling mean that
-the weights survived; then this is a hint, not a verdict. A capture logs the loss of single steps,
-where a finite loss shows that at once. All time in steps from the first bad one on
-counts as lost.
+is. Keras logs the mean of the epoch so far, so one bad batch makes it NaN until the epoch ends. So
+a finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling mean
+that the weights survived; then this is a hint, not a verdict. A capture logs the loss of single
+steps: there, the next finite loss shows that the weights survived. All time in steps from the first
+bad one on counts as lost.
 
 Example
 A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84% of the epoch: record 16 of the

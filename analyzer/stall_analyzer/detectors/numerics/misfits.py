@@ -56,8 +56,8 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
         return None
     return Mismatch(
         f"relu in the last layer ({settings.output.name}) outputs nothing but zeros",
-        "The loss is the same to its last digit epoch after epoch: no gradient gets through. "
-        "relu has none below zero, and that is where targets below zero drive it.",
+        "The loss is the same to its last digit epoch after epoch: no gradient gets through. relu "
+        "has no gradient below zero, and targets below zero drive its inputs there.",
         Change(
             "Remove the activation from the last layer.",
             before='keras.layers.Dense(units, activation="relu")',

@@ -166,8 +166,8 @@ def _explanation(signals: Signals, origin: Origin) -> str:
     parts = [f"{name}{graph} output {_what(origin)} {_when(signals, origin)}{finite}."]
     if origin.is_older_than_dump:
         parts = [
-            f"{name}{graph} read {_what(origin)} from it: it was produced before the first record "
-            f"that the dump still contains."
+            f"{name}{graph} read {_what(origin)} from this variable: the value was produced "
+            "before the first record that the dump still contains."
         ]
     if origin.spoils == "weights":
         parts.append("It reached the weights, and no later step can repair them.")

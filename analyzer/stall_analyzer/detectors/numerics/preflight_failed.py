@@ -22,9 +22,9 @@ Fix what is named first: later checks often fail for the same reason as earlier 
 again; it takes seconds.
 
 Blind spots
-It does not see anything that depends on your optimizer and its learning rate. Models with a custom
-train_step, distribution strategies and custom loops are not tried; custom losses have no known
-minimum.
+The checks cannot show anything that depends on your optimizer and its learning rate. Models with a
+custom train_step, distribution strategies and custom loops are not tried; custom losses have no
+known minimum.
 """
 
 from __future__ import annotations

@@ -41,8 +41,8 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title="The GPU was used but not traced",
         explanation=(
-            f"According to the host, {listed(devices.listed)} {was} in use, but the trace has no "
-            f"events from there: the profiler could not reach CUPTI."
+            f"According to the host, {listed(devices.listed)} {was} in use, but no event in the "
+            "trace is from a GPU: the profiler could not reach CUPTI."
             + (f" That leaves {signals.with_share(unknown)} without evidence." if unknown else "")
         ),
         change=Change(
