@@ -155,6 +155,34 @@ def test_a_layer_that_is_traced_is_named_by_its_line() -> None:
     assert in_short(lines_of(books(trace=5.0), samples)) == expected, "killed before it was told"
 
 
+def test_what_a_replicas_thread_traces_is_what_the_training_thread_waits_for() -> None:
+    """TensorFlow 2.21: a strategy builds the step of each replica in a thread of its own."""
+    strategy = f"{SITE}/tensorflow/python/distribute/mirrored_run.py"
+    waits = (
+        "/usr/lib/python3.11/threading.py:327 Condition.wait",
+        f"{strategy}:226 _call_for_each_replica",
+        "/home/me/train.py:20 train_step",
+    )
+    replica = ("/home/me/train.py:9 replica_step", f"{strategy}:387 _MirroredReplicaThread.run")
+    samples = seen(
+        (Account.TRACE, "f", False, waits, 800),
+        (Account.TRACE, "f", False, ("/home/me/train.py:21 train_step",), 200),
+        (Account.TRACE, "f", True, replica, 600),
+        (Account.TRACE, "f", True, GENERATOR, 600),
+    )
+    item = BookItem(Account.TRACE, "f", "", 1, 10 * NS)
+    lines = {line: s for _, line, s in in_short(lines_of(books((item,), trace=10.0), samples))}
+    expected = {9: 6.0, 20: 2.0, 21: 2.0}  # 2 s were only TensorFlow's, which is not recorded
+    assert lines == {f"/home/me/train.py:{line}": s for line, s in expected.items()}
+
+
+def test_packages_are_not_the_users_code_wherever_they_are_installed() -> None:
+    legacy = frame_of("/jobs/packages/tf_keras/src/engine/training.py:1381 Model.fit")
+    own = frame_of("/home/me/keras/train.py:3 main")
+    assert legacy is not None and legacy.trains and not legacy.is_users
+    assert own is not None and own.is_users
+
+
 def test_a_wait_is_given_to_what_ran_in_the_background_as_far_as_it_ran() -> None:
     samples = seen(
         (Account.STEP, "f", False, IN_THE_STEP, 1000),

@@ -16,7 +16,8 @@ FRAME = pattern(r"(?P<path>.+):(?P<line>\d+) (?P<function>.+)")
 STANDARD = pattern(
     r"/lib(64)?/python3[^/]*/(?!(site|dist)-packages/)|/Lib/(?!site-packages/)|^<frozen "
 )
-INSTALLED = pattern(r"/(site|dist)-packages/")
+# Packages may be anywhere (`pip install --target`); some have folders that no program has.
+INSTALLED = pattern(r"/(site|dist)-packages/|/(tf_)?keras/src/|/tensorflow/python/")
 TENSORFLOW = pattern(r"/(tensorflow|keras|tf_keras|tensorflow_core)/(?!examples/)")
 # Programs that wait for their user, or for requests: nothing is expected to happen in them.
 RESTS = pattern(

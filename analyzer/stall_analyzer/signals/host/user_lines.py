@@ -27,6 +27,7 @@ from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 from stall_analyzer.model.timeline import Window
 from stall_analyzer.model.units import PS_PER_NS
+from stall_analyzer.signals.host.replica_threads import with_replica_threads
 
 # Accounts in which the training thread runs Python, its own or a library's.
 OF_THE_THREAD = (
@@ -104,12 +105,17 @@ def _epoch(books: Books, stacks: SampledStacks, start_ns: int, end_ns: int) -> _
 
 def _of_the_thread(epoch: _Epoch) -> Iterator[CodeStack]:
     for account in OF_THE_THREAD:
-        mine = [s for s in epoch.seen if s.seen.account == account and not s.seen.background]
+        seen_there = [s for s in epoch.seen if s.seen.account == account]
+        mine = [s for s in seen_there if not s.seen.background]
+        beside = [s for s in seen_there if s.seen.background]
         named = [item for item in epoch.items_ns if item[0] == account]
         left_ns = epoch.spent_ns[account] - sum(epoch.items_ns[item] for item in named)
         times_ns = {item: epoch.items_ns[item] for item in named} | {(account, ""): left_ns}
         for item, spent_ns in times_ns.items():
-            seen = [s for s in mine if _item_of(s, times_ns) == item]
+            seen = with_replica_threads(
+                [s for s in mine if _item_of(s, times_ns) == item],
+                [s for s in beside if _item_of(s, times_ns) == item],
+            )
             if seen:
                 yield from _divided(spent_ns, seen, item)
             else:
