@@ -10,12 +10,22 @@ import numpy as np
 from stall_analyzer.align.align import align
 from stall_analyzer.attribute.attribute import attribute
 from stall_analyzer.captures.capture_format import Account, BookPhase, MarkName
-from stall_analyzer.captures.capture_records import BookItem, Environment, MarkRecord, Task
+from stall_analyzer.captures.capture_records import (
+    BookItem,
+    Environment,
+    MarkRecord,
+    StackSamples,
+    Task,
+)
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.detectors.cluster import straggler
-from stall_analyzer.diagnose.diagnose import signals_of
+from stall_analyzer.diagnose.diagnose import findings_of, signals_of
+from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
 from stall_analyzer.model.books import Books, DatedItem
 from stall_analyzer.model.event_log import Capture
+from stall_analyzer.model.findings import Finding
+from stall_analyzer.model.sampled_stacks import SampledStacks, SeenStack
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.signals import Signals
 from tests.captures import START_NS, log
@@ -44,7 +54,14 @@ def books(
     )
 
 
-def worker(index: int, kept: Books, workers: int = 2, host: str = "box", **about: Any) -> Capture:
+def worker(
+    index: int,
+    kept: Books,
+    workers: int = 2,
+    host: str = "box",
+    stacks: SampledStacks | None = None,
+    **about: Any,
+) -> Capture:
     begin_ns, end_ns = int(kept.begin_ns[0]), int(kept.end_ns[-1])
     addresses = tuple(f"box:{n}" for n in range(workers))
     known = {"task": Task("worker", index), "cluster": {"worker": addresses}, **about}
@@ -57,6 +74,7 @@ def worker(index: int, kept: Books, workers: int = 2, host: str = "box", **about
         first_ns=begin_ns,
         last_ns=end_ns,
         books=kept,
+        stacks=stacks,
     )
 
 
@@ -98,6 +116,60 @@ def test_a_slower_processor_shows_as_computing() -> None:
     slow, fast = books(late({}, step_ms=45.0)), books(waiting(41.0))
     [host] = signals_for(worker(0, fast), worker(1, slow)).stragglers
     assert (host.host, host.reason.cause) == ("box-worker-1", "compute.step")
+
+
+def seen_at(file: str, line: int, account: str) -> SampledStacks:
+    """In the background, if the training thread was in its step."""
+    frame = Frame(f"/home/me/{file}", line, "work")
+
+    def look(background: bool, *frames: Frame) -> SeenStack:
+        samples = StackSamples(account, "", background, 0, 1, NS_PER_MS)
+        return SeenStack(START_NS, START_NS + NS_PER_MS, samples, frames)
+
+    in_step = account == Account.STEP
+    return SampledStacks((look(False), look(True, frame)) if in_step else (look(False, frame),))
+
+
+def finding_about_late_workers(signals: Signals) -> Finding:
+    (found,) = [f for f in findings_of(signals, []) if f.id == straggler.ID]
+    return with_lines(found, signals)
+
+
+def test_the_finding_has_the_line_that_made_the_worker_late_and_its_whole_cost() -> None:
+    slow, fast = books(late({Account.WAIT: 40.0})), books(waiting(41.0))
+    generator = seen_at("data.py", 12, Account.STEP)
+    signals = signals_for(worker(0, fast), worker(1, slow, stacks=generator))
+    found = finding_about_late_workers(signals)
+    (line,) = found.lines
+    assert (line.path, line.line) == ("/home/me/data.py", 12)
+    assert found.explanation.endswith("Most of it went to work (data.py:12).")
+    assert found.lost_ps >= STEPS * 40 * PS_PER_MS, "though it is input and no wait for others"
+
+
+def test_workers_that_take_turns_each_have_their_own_line() -> None:
+    ways: list[list[Spent]] = []
+    for mine in (0, 1):
+        busy = {0: {Account.WAIT: 40.0}, 1: {Account.PYTHON: 30.0}}[mine]
+        wait = 31.0 if mine == 0 else 41.0
+        turns = [late(busy)[0] if n % 2 == mine else waiting(wait)[0] for n in range(STEPS)]
+        ways.append(turns)
+    always = [waiting(31.0 if n % 2 else 41.0)[0] for n in range(STEPS)]
+    reads, pauses, waits = (books(rows) for rows in (*ways, always))
+    signals = signals_for(
+        worker(0, reads, 3, stacks=seen_at("data.py", 12, Account.STEP)),
+        worker(1, pauses, 3, stacks=seen_at("train.py", 30, Account.PYTHON)),
+        worker(2, waits, 3, stacks=seen_at("train.py", 99, Account.PYTHON)),
+    )
+    found = finding_about_late_workers(signals)
+    assert [(line.bucket, line.line) for line in found.lines] == [("input", 12), ("host", 30)]
+
+
+def test_a_slow_processor_has_no_line() -> None:
+    """What little Python there was on the way is not what made it late."""
+    slow, fast = books(late({Account.PYTHON: 4.0}, step_ms=45.0)), books(waiting(45.0))
+    seen = seen_at("train.py", 30, Account.PYTHON)
+    signals = signals_for(worker(0, fast), worker(1, slow, stacks=seen))
+    assert finding_about_late_workers(signals).lines == ()
 
 
 def test_with_four_workers_the_wait_of_the_others_is_averaged() -> None:

@@ -50,14 +50,12 @@ OTHERS_ASKED = 4  # stragglers whose own findings are looked for; each costs as 
 def diagnose(run: Run, timeline: Timeline, hosts: tuple[HostLedger, ...]) -> Report:
     signals = signals_of(timeline, hosts)
     notes: list[Note] = []
-    findings = findings_of(signals, notes)
+    findings = [with_lines(finding, signals) for finding in findings_of(signals, notes)]
     for late in signals.stragglers[1:OTHERS_ASKED]:
         findings += _of_its_reason(late, signals, findings)
     ordered = tuple(sorted(without_opposed(findings), key=_most_worth_first))
     slower = timeline.later_epochs_are_slower
-    ordered = tuple(
-        replace(with_lines(finding, signals), later_at_least=slower) for finding in ordered
-    )
+    ordered = tuple(replace(finding, later_at_least=slower) for finding in ordered)
     if slower:
         notes.append(_slower_later(signals))
     verdict = judge(signals, ordered)
@@ -171,9 +169,10 @@ def _of_its_reason(late: LateHost, signals: Signals, found: Sequence[Finding]) -
     """What another straggler does wrong, if that is something else. The ledger that is shown is
     another host's, so the title says whose time it is."""
     known = {finding.id for finding in found}
+    its_own = signals.on(late.host)
     return [
-        replace(finding, title=f"{finding.title}, on {late.host}")
-        for finding in findings_of(signals.on(late.host), notes=[])
+        replace(with_lines(finding, its_own), title=f"{finding.title}, on {late.host}")
+        for finding in findings_of(its_own, notes=[])
         if finding.bucket == late.reason.bucket
         and finding.severity != "note"
         and finding.id not in known

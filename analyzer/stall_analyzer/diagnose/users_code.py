@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 
 import numpy as np
 
+from stall_analyzer.detectors.cluster import straggler
 from stall_analyzer.model.code_lines import CodeLine
 from stall_analyzer.model.findings import Finding
+from stall_analyzer.signals.cluster.late_lines import late_lines
 from stall_analyzer.signals.signals import Signals
 
 MOST_LINES = 3
@@ -17,9 +21,22 @@ LEAST_SHARE = 0.05  # of what the finding costs
 def with_lines(finding: Finding, signals: Signals) -> Finding:
     if finding.severity == "note" or not finding.lost_ps:
         return finding
+    if finding.id == straggler.ID:
+        return replace(finding, lines=_of_late_hosts(signals))
     mine = [line for line in signals.code_lines if _is_about(finding, line, signals)]
-    costly = [line for line in mine if line.ps >= LEAST_SHARE * finding.lost_ps]
-    return replace(finding, lines=tuple(costly[:MOST_LINES]))
+    return replace(finding, lines=_costliest(mine, finding.lost_ps, MOST_LINES))
+
+
+def _of_late_hosts(signals: Signals) -> tuple[CodeLine, ...]:
+    """Each of them has its own reason."""
+    late = signals.stragglers
+    most = max(MOST_LINES // len(late), 1)
+    each = (_costliest(late_lines(host, signals), host.reason.ps, most) for host in late)
+    return tuple(chain.from_iterable(each))
+
+
+def _costliest(lines: Sequence[CodeLine], lost_ps: int, most: int) -> tuple[CodeLine, ...]:
+    return tuple(line for line in lines if line.ps >= LEAST_SHARE * lost_ps)[:most]
 
 
 def _is_about(finding: Finding, line: CodeLine, signals: Signals) -> bool:

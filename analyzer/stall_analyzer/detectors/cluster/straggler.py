@@ -11,7 +11,8 @@ How it is measured
 Each collective is matched across hosts by its group and instance keys, or by its step number where
 a capture timed it rather than a profile. It ends everywhere at once, so the host for which it is
 shortest came last, and the extra time on the others is how long they waited. The reason is what the
-late host's own ledger shows it did for longer than the others between one meeting and the next.
+late host's own ledger shows it did for longer than the others between one meeting and the next. If
+it was under a capture, the lines of its own code that this time went to are named.
 
 Example
 worker1 was last in 39 of 40 meetings; the others waited 2.0 s for it. Between meetings it spent 2.0
@@ -34,19 +35,21 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stall_analyzer.attribute.booked_time import CAUSES_OF
+from stall_analyzer.captures.stack_frames import Frame
 from stall_analyzer.detectors.gains import WARM_SHARE, every_epoch, partly, warmer_steps
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain, LateHost
 from stall_analyzer.model.format import counted, listed, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.booked_costs import costliest
+from stall_analyzer.signals.cluster.late_lines import late_lines
 from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST502"
 BUCKET = "communication"
 
-# A callback or function that took less than this share of the delay is not named.
+# A line, callback or function that took less than this share of the delay is not named.
 MOST_OF_IT = 0.5
 # Once it is on time, the next slowest sets the pace.
 LEAST_SAVED, MOST_SAVED = 0.6, 1.0
@@ -100,12 +103,18 @@ def check(signals: Signals) -> Finding | None:
         explanation=" ".join(_told(host, signals) for host in late),
         change=Change(text.format(host=late[0].host), before, after),
         lost_ps=lost + warmer.high_ps,
-        blames=("communication", "host", "compute"),
+        blames=_blames(late),
         gain=gain,
         later_gain=Gain() if once else every_epoch(gain, signals),
         confidence=0.85 if late[0].reason.bucket else 0.7,
         evidence=_evidence(late, signals),
     )
+
+
+def _blames(late: Sequence[LateHost]) -> tuple[Bucket, ...]:
+    """What the late ones did shows in their own ledgers, and as a wait in those of the others."""
+    reasons = [host.reason.bucket for host in late if host.reason.bucket]
+    return tuple(dict.fromkeys(("communication", "host", "compute", *reasons)))
 
 
 def _warmer(signals: Signals) -> Gain:
@@ -141,7 +150,12 @@ def _told(late: LateHost, signals: Signals) -> str:
 
 
 def _in_what(late: LateHost, signals: Signals) -> str:
-    """The callback or function that took most of the delay, where the books name one."""
+    """What took most of the delay, where samples or books tell: a line, or else a callback or
+    function."""
+    line = next(iter(late_lines(late, signals)), None)
+    if line is not None and line.ps >= MOST_OF_IT * late.reason.ps:
+        place = Frame(line.path, line.line, line.function).place
+        return f" Most of it went to {line.name or line.function} ({place})."
     accounts = [account for account, cause in CAUSES_OF.items() if cause == late.reason.cause]
     cost = costliest(signals.on(late.host).booked_costs, *accounts)
     if cost is None or cost.spent_ps < MOST_OF_IT * late.reason.ps:
