@@ -87,7 +87,7 @@ scenarios: $(VENV)/.installed-test  ## train models whose right answer is known,
 	$(BIN)/python -m tests.scenarios.run --workdir build/ledger; ledger=$$?; \
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
 
-clusters: $(VENV)/.installed-test  ## run jobs with several workers, one of which is late, dies or never starts
+clusters: $(VENV)/.installed-test build/harm/packages/.tf_keras  ## run jobs with several workers, one of which is late, dies or never starts
 	$(BIN)/python -m tests.scenarios.clusters.run
 
 faults: $(VENV)/.installed-test  ## run the part of `make scenarios` that checks findings: faulty and fixed programs

@@ -12,7 +12,8 @@ class WorkerPlan:
 
     input_s: Mapping[int, float] = field(default_factory=dict)  # how long its input takes, by step
     python_s: Mapping[int, float] = field(default_factory=dict)  # it sleeps before the step
-    trace_s: Mapping[int, float] = field(default_factory=dict)  # a new shape, and slow to trace
+    callback_s: Mapping[int, float] = field(default_factory=dict)  # a callback does, in fit
+    trace_s: Mapping[int, float] = field(default_factory=dict)  # a graph anew, and slow to trace
     compute_s: Mapping[int, float] = field(default_factory=dict)  # its step computes longer
     dies_before: int | None = None  # it is killed before this step
     vanishes: bool = False  # … without a word to the others, as if its machine were gone
@@ -29,6 +30,7 @@ class Job:
     bucket: str = ""  # what the first of the late workers is late with
     finding: str = "ST502"  # that must be there; none if nobody is late
     watched: bool = False  # with the capture, instead of a profile of the whole
+    fit: bool = False  # … of Keras 2; otherwise a custom loop
     in_graph: bool = False  # the step itself takes its batch, from a distributed dataset
     pace_s: float = 0.0  # how long all workers take for each step
     stopped_after_s: float | None = None  # all are told to end then
@@ -39,9 +41,14 @@ class Job:
         """The workers that hold up the others, costliest first."""
         return tuple(sorted(self.plans, key=lambda worker: -self.injected_s(worker)))
 
+    @property
+    def ends_early(self) -> bool:
+        """A worker of it is killed, vanishes or is never started."""
+        return any(not p.starts or p.dies_before is not None for p in self.plans.values())
+
     def injected_s(self, worker: int) -> float:
         plan = self.plans.get(worker, WorkerPlan())
-        parts = (plan.input_s, plan.python_s, plan.trace_s, plan.compute_s)
+        parts = (plan.input_s, plan.python_s, plan.callback_s, plan.trace_s, plan.compute_s)
         return sum(sum(part.values()) for part in parts)
 
 
@@ -118,6 +125,25 @@ JOBS = (
         "watched_in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python",
         {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.4)),
          3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.3))}, bucket="input", watched=True,
+    ),
+    Job("fit_even_2", 2, "the same as even_2, in fit", finding="", watched=True, fit=True),
+    Job(
+        "fit_input_2", 2, "the generator of worker 1 takes 150 ms a batch, in fit",
+        {1: WorkerPlan(input_s=dict.fromkeys(EVERY, 0.15))}, bucket="input", watched=True, fit=True,
+    ),
+    Job(
+        "fit_callback_2", 2, "a callback of worker 0 takes 200 ms before every other step",
+        {0: WorkerPlan(callback_s=dict.fromkeys(EVERY[::2], 0.2))}, bucket="host", watched=True,
+        fit=True,
+    ),
+    Job(
+        "fit_callback_4", 4, "a callback of worker 2 takes 200 ms before every other step",
+        {2: WorkerPlan(callback_s=dict.fromkeys(EVERY[::2], 0.2))}, bucket="host", watched=True,
+        fit=True,
+    ),
+    Job(
+        "fit_compile_2", 2, "worker 1 builds its step again, and takes 6 s to trace it",
+        {1: WorkerPlan(trace_s={12: 6.0})}, bucket="compile", watched=True, fit=True,
     ),
     Job(
         "killed_2", 2, "worker 1 is killed before step 60",

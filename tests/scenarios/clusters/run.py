@@ -5,6 +5,7 @@ python -m tests.scenarios.clusters.run [names…] [--workdir DIR] [--list] [--on
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
@@ -16,11 +17,20 @@ from pathlib import Path
 
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
 from tests.scenarios.clusters.score import LASTED, score, table
-from tests.scenarios.runner import all_known, emptied, free_addresses, parser, started, tf_config
+from tests.scenarios.runner import (
+    ROOT,
+    all_known,
+    emptied,
+    free_addresses,
+    parser,
+    started,
+    tf_config,
+)
 
 JOB_TIMEOUT_S = 300
 TERM_TIMEOUT_S = 30
 ATTEMPTS = 3
+PACKAGES = ROOT / "build/harm/packages/tf_keras"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -103,7 +113,14 @@ def _wait(process: subprocess.Popen[bytes], seconds: float) -> int | None:
 
 def _start(job: Job, index: int, addresses: Sequence[str], folder: Path) -> subprocess.Popen[bytes]:
     command = ["tests.scenarios.clusters.worker", job.name, str(index), str(folder)]
-    return started(command, folder / f"output-{index}.txt", tf_config(addresses, index))
+    environment = tf_config(addresses, index) | (keras_2() if job.fit else {})
+    return started(command, folder / f"output-{index}.txt", environment)
+
+
+def keras_2() -> dict[str, str]:
+    """As `make harm` installs it beside the environment."""
+    found = [str(PACKAGES), os.environ.get("PYTHONPATH", "")]
+    return {"TF_USE_LEGACY_KERAS": "1", "PYTHONPATH": os.pathsep.join(filter(None, found))}
 
 
 def _bring_together(job: Job, folder: Path) -> None:

@@ -1,4 +1,7 @@
-"""One worker of a job. Started by run.py: worker.py JOB INDEX FOLDER, with TF_CONFIG set."""
+"""One worker of a job. Started by run.py: worker.py JOB INDEX FOLDER, with TF_CONFIG set.
+
+A line that makes a worker late says so in a comment, by which the score knows it.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +17,7 @@ from typing import Any
 import tensorflow as tf
 
 from tb_stall_plugin import watch
+from tests.scenarios.clusters.exchanges import Exchanges
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
 from tests.scenarios.workloads import arrays, replica_step
 
@@ -44,7 +48,11 @@ def main(job_name: str, index: int, folder: Path) -> None:
     job = next(job for job in JOBS if job.name == job_name)
     plan = job.plans.get(index, WorkerPlan())
     diary = Diary(folder / f"diary-{index}.txt")
-    if job.watched:
+    if job.fit:
+        from tests.scenarios.clusters.fit_worker import fit  # noqa: PLC0415 (needs Keras 2)
+
+        fit(job, plan, diary, folder)
+    elif job.watched:
         train_watched(job, plan, diary, folder)
     else:
         train_profiled(job, plan, diary, folder, index)
@@ -54,13 +62,19 @@ def train_watched(job: Job, plan: WorkerPlan, diary: Diary, folder: Path) -> Non
     """With the capture, which tells of workers that end or never begin."""
     with diary.entry("whole"), watch(folder / "logs", hang_after_s=HANG_AFTER_S) as watched:
         strategy = tf.distribute.MultiWorkerMirroredStrategy()
+        exchanges = Exchanges()
         step = training_step(strategy, job.in_graph)
         own = pipeline(job, plan, diary)
         data = iter(
             strategy.distribute_datasets_from_function(lambda _: own) if job.in_graph else own
         )
         watched.epoch()
-        train(job, plan, diary, step, data, watched.step)
+
+        def finished(loss: Any) -> None:
+            exchanges.write(diary)
+            watched.step(loss=loss)
+
+        train(job, plan, diary, step, data, finished)
 
 
 def train_profiled(job: Job, plan: WorkerPlan, diary: Diary, folder: Path, index: int) -> None:
@@ -92,7 +106,7 @@ def train(
             time.sleep(job.pace_s)
             if number in plan.python_s:
                 with diary.entry("python"):
-                    time.sleep(plan.python_s[number])
+                    time.sleep(plan.python_s[number])  # late: python
             rows = BATCH - (1 + number if number in plan.trace_s else 0)
             batch = data if job.in_graph else [part[:rows] for part in next(data)]
             longer_s = tf.constant(plan.compute_s.get(number, 0.0), tf.float64)
@@ -112,7 +126,7 @@ def pipeline(job: Job, plan: WorkerPlan, diary: Diary) -> tf.data.Dataset:
         pause_s = plan.input_s.get(int(number), 0.0)
         if pause_s:
             with diary.entry("input"):
-                time.sleep(pause_s)
+                time.sleep(pause_s)  # late: input
         return number
 
     x, y = (tf.constant(part) for part in arrays(BATCH))
@@ -134,7 +148,7 @@ def training_step(strategy: tf.distribute.Strategy, in_graph: bool = False) -> A
     @tf.function(autograph=False)
     def train_step(batch: Any, slow_s: float, longer_s: Any) -> Any:
         if slow_s:
-            time.sleep(slow_s)  # in Python, so only while the new shape is traced
+            time.sleep(slow_s)  # late: compile (in Python, so only while a new shape is traced)
         began = tf.timestamp()
         x, y = next(batch) if in_graph else batch
         with tf.control_dependencies(tf.nest.flatten((x, y), expand_composites=True)):
