@@ -36,7 +36,7 @@ def test_figures_that_change_are_not_a_different_verdict(real: Facts) -> None:
 def test_an_epoch_that_ends(real: Facts) -> None:
     running: Facts = {**real, "status": "running", "steps": 1}
     assert changed(running, status="slow_once", duration_ps=14 * 10**12, steps=56) == (
-        "the first epoch is over, after 14.0 s; 55 more steps seen."
+        "the first epoch ended after 14.0 s; 55 more steps seen."
     )
 
 
@@ -47,7 +47,7 @@ def test_a_process_that_ends_or_hangs(real: Facts) -> None:
 
 def test_a_loss_that_falls_after_all(real: Facts) -> None:
     assert real["status"] == "learning_nothing"
-    assert changed(real, status="healthy") == "the loss no longer shows that."
+    assert changed(real, status="healthy") == "the loss no longer shows that nothing is learned."
 
 
 def test_time_that_goes_elsewhere(real: Facts) -> None:

@@ -32,7 +32,9 @@ export function liveInShort(live: Live): string {
   const [first, ...others] = liveLines(live);
   if (!first) return "";
   const late = first.late ? `${first.who} is late: ` : "";
-  const rest = first.late && others.length > 0 ? `; ${others[0]!.who} wait` : "";
+  const waiting = others.find((one) => !one.late);
+  const wait = live.processes.filter((one) => !one.late).length === 1 ? "waits" : "wait";
+  const rest = first.late && waiting ? `; ${waiting.who} ${wait}` : "";
   return live.stall || `${late}${first.text}${rest}`;
 }
 

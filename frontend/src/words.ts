@@ -8,7 +8,7 @@ export const STATUS_WORDS: Record<Status, string> = {
   slow_always: "Slow in every epoch",
   learning_nothing: "Learning nothing",
   stuck: "Stuck",
-  dead: "Stopped",
+  dead: "Dead",
   running: "Still running",
   unknown: "Unknown",
 };
@@ -28,9 +28,9 @@ export const STATUS_ORDER: readonly Status[] = [
 /** What the status means for someone who is waiting. */
 export const STATUS_ADVICE: Record<Status, string> = {
   healthy: "The time goes to the model itself.",
-  slow_once: "It happens only once: later epochs do not pay for it.",
-  slow_always: "Waiting will not help: every epoch pays for it.",
-  learning_nothing: "Steps run, but the model does not improve. Stop it and fix that first.",
+  slow_once: "This cost occurs only once: later epochs do not pay it.",
+  slow_always: "Waiting will not help: every epoch pays this cost.",
+  learning_nothing: "Steps run, but the model does not improve. Stop the run and fix that first.",
   stuck: "No step has ended for a long time.",
   dead: "The process has stopped writing.",
   running: "No epoch has finished yet: this is about the time so far.",
@@ -78,7 +78,7 @@ export const GROUP_WORDS: Record<LaneGroup, string> = {
 
 export const STATE_WORDS: Record<RunState, string> = {
   unread: "Not read yet",
-  waiting: "Waiting its turn",
+  waiting: "Waiting for its turn",
   running: "Being analyzed",
   ready: "Ready",
   failed: "Could not be analyzed",

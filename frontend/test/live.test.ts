@@ -28,6 +28,10 @@ describe("a run that goes on", () => {
     ]);
     expect(liveInShort(live)).toBe("worker 63 is late: step 50 of 200; 63 workers wait");
   });
+  it("with one that waits for the late one says so of one", () => {
+    const [on, late] = [process({ name: "worker 0" }), process({ name: "worker 1", late: true })];
+    expect(liveInShort({ processes: [on, late], stall: "" })).toMatch(/; worker 0 waits$/);
+  });
   it("that is held up says so first", () =>
     expect(liveInShort({ processes: [process()], stall: "It waits for a lock." })).toBe(
       "It waits for a lock.",

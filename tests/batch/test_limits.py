@@ -53,7 +53,7 @@ def test_a_limit_that_could_never_be_exceeded_is_refused(text: str, words: str) 
 
 @pytest.mark.parametrize("text", ["input=200%", "compile.xla=100%"])
 def test_a_share_that_no_run_can_exceed_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="say less than 100%"):
+    with pytest.raises(ValueError, match="use less than 100%"):
         parse(text)
     assert parse("input=99.5%").share == 0.995
 

@@ -21,7 +21,7 @@ const CHANGE = {
   unix_s: 1_800_000_000,
   status: "running",
   sentence: "Still running: step 56 of 200.",
-  why: "the first epoch is over, after 14.0 s.",
+  why: "the first epoch ended after 14.0 s.",
 };
 
 /** The list of runs, in which the one that we look at is as given. */
@@ -69,7 +69,7 @@ it("never changes its verdict without saying why", async () => {
   const verdict = () => frame.locator("#verdict").innerText();
   await expect.poll(verdict).toContain("Still on.");
   await expect.poll(verdict).toContain("Slow in every epoch");
-  expect(await verdict()).toMatch(/Changed at .*it was “Still running”: the first epoch is over/);
+  expect(await verdict()).toMatch(/Changed from “Still running” at .*: the first epoch ended/);
 });
 
 it("leaves the timeline as it is while somebody looks at a part of it", async () => {

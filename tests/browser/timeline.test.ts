@@ -100,7 +100,7 @@ describe("a stretch", () => {
     expect(await text()).toMatch(/input: wait/);
     expect(await panel(frame).locator(".op-table tbody tr").count()).toBeGreaterThan(3);
     expect(await frame.locator(".timeline-range").innerText()).toMatch(/^Whole window/);
-    await frame.getByRole("button", { name: "Zoom to it" }).click();
+    await frame.getByRole("button", { name: "Zoom to range" }).click();
     await expect.poll(() => frame.locator(".timeline-range").innerText()).toMatch(/ from /);
   });
 

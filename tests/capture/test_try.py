@@ -287,7 +287,7 @@ class Namespace:
 
 def test_calls_that_are_left_out_do_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applied, "_left_out", [])
-    with pytest.raises(Refused, match="does not do what would be turned off"):
+    with pytest.raises(Refused, match="does not use what this change turns off"):
         change_fit({}, Knob.THREADS_FREE, 0)
     tensorflow = Namespace()
     change_tensorflow(tensorflow, Knob.THREADS_FREE)

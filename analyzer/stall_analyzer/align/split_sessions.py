@@ -25,7 +25,7 @@ def split_session_notes(placed: Sequence[PlacedTrace]) -> list[Note]:
         if len(group) > 1:
             names = ", ".join(group[:-1]) + f" and {group[-1]}"
             text = (
-                f"Sessions {names} are one capture: different hosts recorded the same time and "
+                f"Sessions {names} are one capture: different hosts recorded the same period and "
                 "exported it under different names. They are read as one."
             )
             notes.append(Note("info", text))

@@ -92,7 +92,7 @@ def _share_to_exceed(value: str) -> float:
     share = parse_share(value)
     if share >= 1:
         raise ValueError(
-            f"no run can spend more than {value} of its first epoch: say less than 100%"
+            f"no run can spend more than {value} of its first epoch: use less than 100%"
         )
     return share
 

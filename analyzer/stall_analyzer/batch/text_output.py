@@ -15,7 +15,7 @@ from stall_analyzer.report.document import document
 from stall_analyzer.report.terminal import Terminal
 
 NOTES_SHOWN = 20
-HOW_TO_SEE_ONE = "--run NAME shows one run in full, --full shows all of them."
+HOW_TO_SEE_ONE = "--run NAME shows one run in full, and --full shows all of them."
 
 
 def as_text(

@@ -116,7 +116,9 @@ def _analyze(arguments: argparse.Namespace) -> int:
     asked = arguments.tolerance is not None
     settings.fill(arguments)
     if asked and not arguments.baseline:
-        raise UsageError("--tolerance needs --baseline RESULT, because it is a share of that")
+        raise UsageError(
+            "--tolerance needs --baseline RESULT, because it is a share of the baseline's first epoch"
+        )
     collect_rarely()
     extra = _check_outputs(arguments)
     store = _store(arguments)

@@ -203,7 +203,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--jobs",
         metavar="N",
         type=_value(positive),
-        help=f"number of processes (default: as many as help, at most {MOST_PROCESSES})",
+        help=f"number of processes (default: one per core, at most {MOST_PROCESSES}; "
+        "a single one if little has to be read)",
     )
     group.add_argument(
         "--scheduler",

@@ -17,7 +17,8 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
     terminal.gap()
     if not in_full:
         many = sum(thread["count"] for thread in threads)
-        hint = f"--threads shows what its {many} Python threads were doing"
+        whose = "its Python thread was" if many == 1 else f"its {many} Python threads were"
+        hint = f"--threads shows what {whose} doing"
         terminal.line(terminal.text(hint, "dim"), indent=2)
         return
     terminal.line(terminal.text("threads", "bold"), terminal.text(", as last seen", "dim"))
@@ -31,6 +32,6 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
 def _title(thread: ThreadEntry) -> str:
     """`MainThread (blamed), at train.py:41, waits in queue.Queue.get()`"""
     many = f" and {thread['count'] - 1} like it" if thread["count"] > 1 else ""
-    blamed = ", which holds it up," if thread["blamed"] else ""
+    blamed = ", which holds up training," if thread["blamed"] else ""
     at = f" at {thread['place']}" if thread["place"] else ""
     return f"{thread['name'] or 'a TensorFlow thread'}{many}{blamed}{at} {thread['does']}".rstrip()

@@ -48,11 +48,11 @@ def _turn(before: Facts, after: Facts) -> str:
     if status in {"dead", "stuck"}:
         return "the process has ended" if status == "dead" else "steps no longer finish"
     if status == "learning_nothing":
-        return "the loss shows it now"
+        return "the loss now shows that nothing is learned"
     if before["status"] == "learning_nothing":
-        return "the loss no longer shows that"
+        return "the loss no longer shows that nothing is learned"
     if before["status"] == "running":
-        return f"the first epoch is over, after {seconds(after['duration_ps'])}"
+        return f"the first epoch ended after {seconds(after['duration_ps'])}"
     return "steps finish again" if status == "running" else ""
 
 

@@ -40,8 +40,8 @@ export function EventPanel(props: Props) {
       <header>
         <h3>{answer ? shortened(answer.name, NAME_MOST) : (error ?? "…")}</h3>
         <span class="button-group">
-          <button type="button" title="Zoom to it (Enter)" onClick={onZoom}>
-            Zoom to it
+          <button type="button" title="Zoom to this event (Enter)" onClick={onZoom}>
+            Zoom to event
           </button>
           <button type="button" aria-label="Close (Esc)" onClick={onClose}>
             ✕
@@ -102,7 +102,7 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         )}
       </dl>
       <div class="event-around">
-        <h4>Where training time went during it</h4>
+        <h4>Where training time went in the meantime</h4>
         <CauseList causes={event.causes} most={4} />
         <UsersLine event={event} report={report} />
         {event.around.length > 0 && (

@@ -40,8 +40,8 @@ export function RangePanel({ source, run, host, range, originPs, onZoom, onClose
           {seconds(length)} from {seconds(Math.max(0, range.start_ps - originPs))}
         </h3>
         <span class="button-group">
-          <button type="button" title="Zoom to it (Enter)" onClick={onZoom}>
-            Zoom to it
+          <button type="button" title="Zoom to this range (Enter)" onClick={onZoom}>
+            Zoom to range
           </button>
           {(answer?.flames.length ?? 0) > 0 && (
             <button type="button" aria-pressed={isFlames} onClick={() => setFlames(!isFlames)}>

@@ -180,7 +180,7 @@ export function Timeline(props: Props) {
         {controls.needsHint
           ? "Click the timeline first, or hold Ctrl, to zoom with the wheel."
           : lacksDetail
-            ? "This file has no more detail than this; the tab in TensorBoard does."
+            ? "This is all the detail in this file; the tab in TensorBoard has more."
             : HELP}
         {layout && answers.error && ` ${answers.error}`}
       </p>

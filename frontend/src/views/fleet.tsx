@@ -196,7 +196,7 @@ function Costliest({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => voi
     <Section id="fleet-runs" title="Costliest runs">
       <Table
         heads={["run", "verdict", "mostly", "hosts", "machine time lost"]}
-        label="Runs that lost most"
+        label="Runs that lost the most"
       >
         {costly.map(({ run, status, primary, sentence, hosts, machine_ps, estimated }) => (
           <tr key={run}>

@@ -49,7 +49,7 @@ function ChangeLine({ change: { unix_s, status, sentence, why } }: { change: Ver
   const time = new Date(unix_s * 1000).toTimeString().slice(0, 8);
   return (
     <p class="faint" title={sentence}>
-      Changed at {time}, it was “{STATUS_WORDS[status]}”: {why}
+      Changed from “{STATUS_WORDS[status]}” at {time}: {why}
     </p>
   );
 }

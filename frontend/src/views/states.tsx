@@ -98,7 +98,7 @@ export function MissingEvidence({ report, capture }: { report: Report; capture: 
     <section class="panel teach" aria-label="What is missing">
       <h2>
         {isUndecided
-          ? "What would decide it"
+          ? "What would decide between them"
           : isUntraced
             ? "No profile of the first epoch"
             : "The profile saw little of the first epoch"}
@@ -126,8 +126,8 @@ function gapOfTheCapture(isUntraced: boolean): Gap {
     };
   }
   return {
-    why: "The capture profiled only parts of it, to stay within its budget.",
-    how: "A larger budget shows more, but makes that first epoch slower:",
+    why: "The capture profiled only parts of the epoch, to stay within its budget.",
+    how: "A larger budget shows more, but makes the first epoch slower:",
     code: 'StallCallback("logs/run1", budget=0.5)',
   };
 }
@@ -137,7 +137,7 @@ function gapOfAnOrdinaryLog(isUntraced: boolean, capture: string): Gap {
     why: isUntraced
       ? "Event files show that time passed, not where it went."
       : "The profiler was on for only a short time. Keras's own profile_batch, for example, starts late and stops early: tracing and the first batch are over by then.",
-    how: "These lines capture all of it:",
+    how: "These lines capture the whole first epoch:",
     code: capture,
   };
 }

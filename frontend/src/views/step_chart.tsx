@@ -123,7 +123,9 @@ function caption(steps: Step[], axisEnd: number, columns: number): string {
   const notes = ["Click a step to see it in the timeline."];
   if (columns < steps.length) notes.push("Each column is the longest step of its group.");
   if (cut > 0)
-    notes.push(`The scale ends at ${seconds(axisEnd)}: ${counted(cut, "step")} cut off.`);
+    notes.push(
+      `The scale ends at ${seconds(axisEnd)}: ${counted(cut, "step")} ${cut === 1 ? "is" : "are"} cut off.`,
+    );
   return notes.join(" ");
 }
 

@@ -52,7 +52,7 @@ function advice({ verdict, findings }: Report): string {
     ({ later_gain_ps }) => later_gain_ps.high > 0,
   );
   return verdict.status === "slow_once" && comesBack
-    ? "Most of it happens only once, but every epoch pays for some of the rest, as the changes show."
+    ? "Most of the cost occurs only once, but every epoch pays some of the rest, as the changes show."
     : STATUS_ADVICE[verdict.status];
 }
 

@@ -35,7 +35,7 @@ examples:
 
 what it needs:
   pip install 'tensorboard-plugin-stall[attach]', in any Python. Run it as the
-  user of that process, or as root. It must be root if the kernel restricts
+  user of that process, or as root. Only root works if the kernel restricts
   reading other processes (kernel.yama.ptrace_scope is 1 or more).
 
 exit codes:

@@ -45,7 +45,7 @@ ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minu
 WAIT_FOR_EVIDENCE_S = 3.0  # before the user's own handler may end the process
 
 ONLY_MAIN_THREAD = (
-    "the capture was not started in the main thread, so it cannot hear SIGTERM: a run that is "
+    "the capture was not started in the main thread, so it cannot receive SIGTERM: a run that is "
     "terminated leaves only what had been recorded by then"
 )
 NATIVE_HANDLER = (

@@ -67,7 +67,7 @@ class StallCallback(tf.keras.callbacks.Callback):
     hang_after_s  a run without a step for this long is recorded as hanging; None: learned
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
-    report        print a line when the first epoch is over: how long it took, and why
+    report        print a line when the first epoch has ended: how long it took, and why
     source        record the text of your own lines that take time
     preflight     before the first epoch, try one batch: can it be learned at all?
 

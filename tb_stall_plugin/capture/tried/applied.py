@@ -73,7 +73,10 @@ def _graph(arguments: Arguments, _: int) -> None:
 def _model_of_keras_3(arguments: Arguments) -> Any:
     model = arguments["self"]
     if not hasattr(model, "steps_per_execution"):
-        raise Refused("Keras 2 keeps this in a model's inner state; with Keras 3 it can be tried")
+        raise Refused(
+            "Keras 2 keeps this setting in the model's inner state; with Keras 3, the change can be "
+            "tried"
+        )
     model.train_function = None  # one made by an earlier fit would not see the change
     return model
 
@@ -117,7 +120,7 @@ def _kind(data: Any) -> str:
 
 def _left_out_is_enough(_: Arguments, __: int) -> None:
     if not _left_out:
-        raise Refused("the program does not do what would be turned off")
+        raise Refused("the program does not use what this change turns off")
 
 
 def _logging_off(arguments: Arguments, _: int) -> None:

@@ -47,11 +47,12 @@ what can be tried:
 
 what happens to the script:
   It runs from its beginning to the last of these steps, {2 * TURNS + 1} times, and is then
-  stopped: nothing after fit runs, nor validation, nor what callbacks do at the
-  end of the epoch. Keras's callbacks TensorBoard, CSVLogger and ModelCheckpoint
-  write to a folder that is deleted afterward; BackupAndRestore and the script's
-  own StallCallback are left out. What the script itself writes before fit, and
-  what its own callbacks write after a batch, is written each time.
+  stopped: code after fit does not run, and neither do validation and what
+  callbacks do at the end of the epoch. Keras's callbacks TensorBoard, CSVLogger
+  and ModelCheckpoint write to a folder that is deleted afterward;
+  BackupAndRestore and the script's own StallCallback are left out. What the
+  script itself writes before fit, and what its own callbacks write after a
+  batch, is written each time.
 
 examples:
   stall-analyze try ST109 -- python train.py
@@ -124,13 +125,16 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("finding", metavar="FINDING", help="id or name, such as ST109")
     parser.add_argument(
-        "--steps", type=_count, default=STEPS, help=f"how many to run, at most (default: {STEPS:,})"
+        "--steps",
+        type=_count,
+        default=STEPS,
+        help=f"number of steps to run, at most (default: {STEPS:,})",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=SECONDS,
-        help=f"how long to run them, at most (default: {SECONDS:.0f})",
+        help=f"how long these steps may take (default: {SECONDS:.0f})",
     )
     parser.add_argument(
         "--turns",

@@ -150,7 +150,7 @@ def _first_step(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list
         return [divide_first_step(_unmarked_ps(seen), evidence)]
     if not left_ps:
         return []
-    rests_on.append(f"The first step was over after {seconds(first.end_ps)}: {first.source}.")
+    rests_on.append(f"The first step had ended after {seconds(first.end_ps)}: {first.source}.")
     usual_ps = first.steps * step.length_ps if step is not None else 0.0
     extra_ps = _once_at_most(seen, max(left_ps - usual_ps, 0.0))
     shares, doubt = _like(step)
