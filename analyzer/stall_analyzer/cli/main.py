@@ -117,7 +117,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
     settings.fill(arguments)
     if asked and not arguments.baseline:
         raise UsageError(
-            "--tolerance needs --baseline RESULT, because it is a share of the baseline's first epoch"
+            "--tolerance needs --baseline RESULT, because it is a share of the earlier first epoch"
         )
     collect_rarely()
     extra = _check_outputs(arguments)

@@ -74,8 +74,8 @@ def _model_of_keras_3(arguments: Arguments) -> Any:
     model = arguments["self"]
     if not hasattr(model, "steps_per_execution"):
         raise Refused(
-            "Keras 2 keeps this setting in the model's inner state; with Keras 3, the change can be "
-            "tried"
+            "Keras 2 keeps this setting in the model's inner state; with Keras 3, the change can "
+            "be tried"
         )
     model.train_function = None  # one made by an earlier fit would not see the change
     return model
