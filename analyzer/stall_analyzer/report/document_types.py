@@ -281,7 +281,7 @@ class ThreadEntry(TypedDict):
     count: Positive
     main: bool
     blamed: bool  # It holds up training.
-    does: str  # What it waits in; empty if that is not known.
+    does: str  # The call it waits in; empty if that is not known.
     place: str  # File and line in the user's own code, or else in a library.
     frames: list[str]  # path:line function, innermost first
 

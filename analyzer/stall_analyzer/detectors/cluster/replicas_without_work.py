@@ -18,8 +18,8 @@ Build and compile the model under tf.distribute.MirroredStrategy, and multiply t
 number of devices.
 
 Blind spots
-Devices that other programs are using look idle here, too. A profiler limited to one device shows
-the same.
+Devices that other programs are using look idle here, too. So do devices that the profiler was told
+to leave out.
 """
 
 from __future__ import annotations

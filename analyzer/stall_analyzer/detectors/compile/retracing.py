@@ -15,9 +15,10 @@ Calls after the function's first that the profile marks as traced, and how much 
 they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
 count starts over) from a new trace of the old one (it grows). The steps of two models are two
 functions with the same name; the first trace of each does not count. A capture times all graph
-building throughout the epoch. Where that is more than the profile shows, it is the cost, along with
-the time to prepare every graph but the first. Where the capture could not time it, it counted the
-traces of Keras's training step; their cost is how much longer those steps took than the others.
+building throughout the epoch. Where it measures more than the profile shows, its figure is the
+cost, along with the time to prepare every graph but the first. A capture that could not time graph
+building counts the traces of Keras's training step; their cost is how much longer those steps took
+than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.

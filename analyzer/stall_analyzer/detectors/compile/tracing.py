@@ -12,10 +12,10 @@ traced a second time without creating them. Keras optimizers with slots (Adam, R
 momentum) create them in the first step unless they were built beforehand.
 
 How it is measured
-The ledger's time for tracing inside the first call. If a call was traced
-twice, its graph was built once before initialize_variables ran and once after. Instantiation, which
-prepares the graph to run, scales with the graph and the machine just as tracing does. Tracing that
-takes many times as long must have done other work in Python.
+The ledger's time for tracing inside the first call. If a call was traced twice, its graph was built
+once before initialize_variables ran and once after. Instantiation, which prepares the graph to run,
+scales with the graph and the machine just as tracing does. Tracing that takes many times as long as
+instantiation must have done other work in Python.
 
 Example
 A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s. With
@@ -24,7 +24,7 @@ optimizer.build(model.trainable_variables) before fit(), it was traced once.
 What to do
 Build the model and its optimizer before fit(), and give compile() metrics as objects: metrics given
 by name are created in the first step. Move slow Python out of call(), into __init__ or build(). If
-neither is the case, nothing is wrong: tracing happens once and hardly matters in a long training.
+neither is the case, nothing is wrong: tracing happens once and hardly matters in a long run.
 
 Blind spots
 The trace does not say which line of Python was slow unless the Python tracer was on. Functions

@@ -21,7 +21,8 @@ Nothing: it happens once. Leave the first step out when you compare step times, 
 enough for it not to matter.
 
 Blind spots
-Nothing in a trace distinguishes new kernels from new memory.
+A trace does not show whether the time went to creating kernels or to touching memory for the first
+time.
 """
 
 from __future__ import annotations

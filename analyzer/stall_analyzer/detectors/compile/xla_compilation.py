@@ -10,9 +10,9 @@ can repay it: it pays off in a long training and never in a short one.
 
 How it is measured
 The ledger's XLA time in the function's first call, compared with the time of the compiled steps.
-Nothing in a trace shows how long a step would take without XLA. If it took twice as long, an epoch
-would repay as much as its compiled steps take; a compilation ten times that long would need ten
-epochs.
+Nothing in a trace shows how long a step would take without XLA. If each step took twice as long, an
+epoch with XLA would save as much time as its compiled steps take, and a compilation ten times that
+long would pay off after ten epochs.
 
 Example
 A dense model of 8 layers compiled for 2.9 s; its 60 steps took 0.3 s. Without XLA the first epoch
@@ -75,7 +75,7 @@ def _compiled_ps(function: FunctionSignals) -> int:
 
 def _arithmetic(lost: int, repaid: int, steps: int) -> str:
     if repaid == 0:
-        return "No step ran after it, so none of that was repaid."
+        return "No step ran afterward, so nothing was repaid."
     after = f"After it, {counted(steps, 'compiled step')} took {seconds(repaid)} in all."
     if lost <= repaid:
         return f"{after} If XLA makes a step twice as fast, the first epoch has already repaid it."

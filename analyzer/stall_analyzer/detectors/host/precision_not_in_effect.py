@@ -6,7 +6,7 @@ convolutions run in full-precision kernels.
 
 Why it stalls
 Half precision is two to eight times as fast on such cards, and moves half the bytes. Where the
-policy was set after the layers were created, or an op casts back, none of that is saved.
+policy was set after the layers were created, or an op casts back, that advantage is lost.
 
 How it is measured
 The dtype policies of the stored model, the compute capability of the card, and the names of its

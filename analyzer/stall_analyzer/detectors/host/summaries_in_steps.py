@@ -6,7 +6,7 @@ end of the epoch that they take a good part of it.
 
 Why it stalls
 A scalar costs half a millisecond. A histogram takes some fifty small ops launched from Python for
-every variable. In a custom callback, each batch pays for it.
+every variable. If a custom callback writes them after each batch, every batch pays that cost.
 
 How it is measured
 Stretches between calls of the train function that lead up to an op that writes a summary. The

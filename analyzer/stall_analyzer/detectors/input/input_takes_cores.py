@@ -20,7 +20,7 @@ Two threads decode JPEGs for a convolutional network on two cores: the step take
 What to do
 Make input cheaper rather than more parallel: cache after the expensive map if the result fits in
 memory, store data in the form the model needs, decode fewer pixels. Fewer threads for input
-(`threading.private_threadpool_size`) help where it is far ahead of the step.
+(`threading.private_threadpool_size`) help where input is far ahead of the step.
 
 Blind spots
 It is a model of the scheduler, not a measurement. It says nothing about runs on a GPU.

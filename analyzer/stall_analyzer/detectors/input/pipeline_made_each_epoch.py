@@ -7,7 +7,8 @@ Why it stalls
 Each epoch of `fit` creates a new iterator: the pipeline's graph is rewritten, its functions are
 instantiated, files are opened. Tearing down the old one waits for its threads and for whatever they
 are doing at that moment. One of them tunes the pipeline: it sleeps between checks, each time twice
-as long as before. In our runs, slow teardowns lasted as long as that sleep, on idle processors.
+as long as before. In our runs, slow teardowns lasted as long as that sleep, and the processors were
+idle.
 
 How it is measured
 Eager ops that create iterators and datasets, and slow deletions of their handles, on the training

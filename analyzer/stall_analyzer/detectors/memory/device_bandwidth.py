@@ -9,8 +9,8 @@ Such an op waits for its operands; faster arithmetic would not help it. Element-
 tensors, normalizations, optimizer updates and matrix products with a small batch are such ops.
 
 How it is measured
-XLA records how many bytes of main memory each op moves. Divided by the op's time, that is its rate;
-at 60% or more of the peak given in the trace, memory sets the pace (as in a roofline model).
+XLA records how many bytes of main memory each op moves. The bytes divided by the op's time are its
+rate; at 60% or more of the peak given in the trace, memory sets the pace (as in a roofline model).
 
 Example
 A fused addition on a TPU v6 moved 1,341 GB a second, with a peak of 1,638 GB a second: with half

@@ -11,8 +11,8 @@ How it is measured
 The minimum in use between each training step and the next. It must grow in nearly every step,
 hardly ever fall, and end at least a quarter above where it began. A capture samples the resident
 memory of the process every second, which includes that of Python and NumPy. The samples after the
-first epoch count, when buffers are no longer filling; without later epochs, those of its second
-half.
+first epoch count, when buffers are no longer filling; without later epochs, those of the first
+epoch's second half count.
 
 Example
 A callback appended the model's output to a list: 4.2 MB per step, 252 MB after 60 steps.

@@ -9,8 +9,8 @@ catches the error and continues (skips the batch, or retries with a smaller one)
 seconds every time.
 
 How it is measured
-In a call that ended without a result, an op that ran for more than a second and allocated nothing,
-in a trace that has allocator events.
+An op counts as failed if it ran for more than a second and allocated nothing, and its call ended
+without a result. The trace must have allocator events.
 
 Example
 Step 6 asked for 300 MB while 224 MB was free, and failed after 10.0 s.

@@ -13,8 +13,8 @@ From the optimizer in the stored model. SGD steps by rate × gradient, and momen
 earlier steps. Adam and similar optimizers divide the gradient by its own size, so clipping has no
 effect until gradients are smaller than epsilon; RMSprop adds epsilon under the square root, and
 Adagrad starts with an accumulator of 0.1. The most that all steps of the run together can move a
-weight is compared with a weight's usual size. It is more than a note only where the loss does not
-move.
+weight is compared with a weight's usual size. The finding is more than a note only where the loss
+does not move.
 
 Example
 SGD(0.01, clipnorm=1e-4): each step moves a layer by a millionth, and 228 steps move it by 0.0002.

@@ -12,8 +12,8 @@ the loss looks healthy while the layers before it are lost.
 
 How it is measured
 A capture samples some batches on their way into the loss: up to 64 rows and 256 features of each.
-It is more than a note only where the loss agrees, that is, where it does not move or does not get
-below the cost of a constant answer.
+The finding is more than a note only where the loss agrees, that is, where it does not move or does
+not get below the cost of a constant answer.
 
 Example
 Pixels were divided by 255 twice and cast to integers: every pixel of every batch is 0, and the loss

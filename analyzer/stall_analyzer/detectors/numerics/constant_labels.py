@@ -9,9 +9,9 @@ which looks like success.
 
 How it is measured
 A capture samples the labels of some batches on their way into the loss: the first sixteen, and more
-throughout the epoch. It must have seen a good part of the first epoch. It is more than a note only
-with one of Keras's own losses that compare with labels, and from the second epoch on; elsewhere the
-labels may be a placeholder.
+throughout the epoch. The samples must cover a good part of the first epoch. The finding is more
+than a note only with one of Keras's own losses that compare with labels, and from the second epoch
+on; elsewhere the labels may be a placeholder.
 
 Example
 The label column was read as strings and cast to integers: all are 0. The loss is 0.0004 after one

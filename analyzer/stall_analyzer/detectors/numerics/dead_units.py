@@ -14,15 +14,15 @@ there.
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
 least the last eight measured steps. If all units of a layer have no gradient while the last layer
-does, the layer is dead (a later layer that is fed only zeros looks the same); 90% of its units
-without a gradient is worth a note. If the last layer has none either and the loss stays above its
-minimum, nothing gets a gradient. From a dump of TensorFlow's debugger in FULL_HEALTH (or
-FULL_TENSOR) mode, which counts the zeros in every tensor: the outputs of each Relu, at least the
-last 20 times it ran. In a healthy layer half of them are zeros, in a sparse one nine tenths, so
-only layers that output nothing but zeros count; 99% zeros are worth a note. From histograms in
-event files: activations (by their tag) that contain only zeros in the last five records, and
-kernels of trainable layers whose histogram is the same to the last bit in the last five while that
-of another weight moves.
+does, the layer is dead (a later layer that is fed only zeros looks the same); if 90% of its units
+have no gradient, that is worth a note. If the last layer gets no gradient either and the loss stays
+above its minimum, no layer gets one. A dump of TensorFlow's debugger in FULL_HEALTH (or
+FULL_TENSOR) mode counts the zeros in every tensor: at least the last 20 outputs of each Relu are
+examined. In a healthy layer half of them are zeros, in a sparse one nine tenths, so only layers
+that output nothing but zeros count; 99% zeros are worth a note. From histograms in event files:
+activations (by their tag) that contain only zeros in the last five records, and kernels of
+trainable layers whose histogram is the same to the last bit in the last five while that of another
+weight moves.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden
@@ -223,9 +223,9 @@ def _of_histograms(signals: Signals) -> Finding | None:
         "act" if loss_is_still else "consider",
         f"The weights of {_named([layer for layer, _ in still])} no longer change",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
-        f"{sums.records} records, while other weights move. It is trainable, so no gradient "
-        f"reaches it: its units or those after it are dead, or it is not connected to the loss."
-        + (" The loss has not moved in that time." if loss_is_still else ""),
+        f"{sums.records} records, while other weights move. The layer is trainable, so no "
+        "gradient reaches it: its units or those after it are dead, or it is not connected to "
+        "the loss." + (" The loss has not moved in that time." if loss_is_still else ""),
         _change(signals),
         confidence=0.8,
     )

@@ -57,7 +57,7 @@ def _below_zero(learning: LearningSignals) -> Mismatch | None:
         "A cross-entropy is negative only where labels lie outside the range from 0 to 1, such as "
         "-1 and 1 or class numbers above 1. Then it has no minimum and falls forever."
         if loss in CROSS_ENTROPIES
-        else "Only negative sample or class weights can make it negative."
+        else "Only negative sample or class weights can make this loss negative."
     )
     return Mismatch(f"{loss} is {epochs.min():.3g}, although it cannot be below 0", reason, LOOK)
 

@@ -11,9 +11,9 @@ cross-entropy, such labels let the loss fall below zero without limit.
 
 How it is measured
 The smallest and largest label in the batches that a capture sampled, and the last activation and
-the loss of the stored model. A twentieth of the range is allowed for noise. It is more than a note
-only where most labels are out of reach, or the loss does not get below the cost of a constant
-answer.
+the loss of the stored model. A twentieth of the range is allowed for noise. The finding is more
+than a note only where most labels are out of reach, or the loss does not get below the cost of a
+constant answer.
 
 Example
 Prices in thousands with a sigmoid: the largest label is 500, the largest output 1.

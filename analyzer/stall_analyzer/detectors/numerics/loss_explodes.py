@@ -14,7 +14,7 @@ epoch's loss with the first epoch's; both must be positive, and the growth large
 For a jump, the highest step is compared with the first one; it must come before the last third of
 the steps, and within that third the loss must not be falling anymore. For a rise, the lowest epoch
 is in the first half, and the accuracy has not improved since. Where the learning rate is outside
-its usual range, that finding is shown instead of this one.
+its usual range, the finding about the rate is shown instead of this one.
 
 Example
 A recurrent network over 200 time steps without clipping: the loss goes from 0.5 to 3,000 in one

@@ -10,8 +10,9 @@ Between the changes the training loss looks low, but the model knows only what i
 How it is measured
 A capture samples the labels of some batches. It computes what share of the variance of all labels
 is found within single batches: about 1 where rows are drawn at random, near 0 where they are
-ordered. It is more than a note only where the loss agrees: validation is no better than a constant
-answer or far worse than training, or single losses jump far above the mean of the last epoch.
+ordered. The finding is more than a note only where the loss agrees: validation is no better than a
+constant answer or far worse than training, or single losses jump far above the mean of the last
+epoch.
 
 Example
 The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the

@@ -11,8 +11,8 @@ usual learning rate becomes far too high. It also changes with the batch size.
 How it is measured
 From the loss in the stored model; or from the loss of the first step, which no update has touched,
 compared with ln(K) for K classes, where a capture knows the batch size. Adam and similar optimizers
-divide the gradient by its size, so a sum does them no harm. It is more than a note only where the
-loss shows that nothing is learned.
+divide the gradient by its size, so a sum does them no harm. The finding is more than a note only
+where the loss shows that nothing is learned.
 
 Example
 SparseCategoricalCrossentropy(reduction="sum") and SGD(0.1) on batches of 256: the loss is 22,330 in

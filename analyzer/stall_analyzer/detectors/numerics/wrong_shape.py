@@ -10,8 +10,8 @@ output is the mean of the labels: the model learns a constant, without an error 
 
 How it is measured
 On some steps, a capture computes the mean squared and mean absolute differences of up to 256 rows,
-both row by row and over all pairs. The logged loss must be the second and not the first. Keras's
-own losses make both shapes the same and are never affected.
+both row by row and over all pairs. The logged loss must equal the mean over all pairs, and not the
+mean row by row. Keras's own losses make both shapes the same and are never affected.
 
 Example
 loss = tf.reduce_mean((model(x) - y) ** 2) with y of shape (32,): the loss stays at the variance of

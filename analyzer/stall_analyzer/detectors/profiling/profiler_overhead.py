@@ -8,8 +8,8 @@ batch, and the capture's own work.
 Why it stalls
 Stopping the profiler collects and writes everything it saw while training waits: about 0.1 s per
 megabyte of trace. While it runs, each op of a step takes about a microsecond longer. Logging a
-scalar per batch takes a third of a millisecond on the training thread, half a millisecond with the
-profiler on.
+scalar per batch takes a third of a millisecond on the training thread, or half a millisecond with
+the profiler on.
 
 How it is measured
 The ledger's time for each. Logging: the ops that wrote a scalar found in the event files as
