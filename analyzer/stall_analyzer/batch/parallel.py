@@ -13,13 +13,14 @@ from concurrent.futures import CancelledError, Executor, Future
 from concurrent.futures.thread import ThreadPoolExecutor
 from contextlib import contextmanager
 from functools import partial
-from queue import SimpleQueue
+from queue import LifoQueue, SimpleQueue
 from typing import Any, TypeAlias
 
 from stall_analyzer.batch.engines import Engine, Watch, failed, unwatched
 from stall_analyzer.errors import ClusterError, StallError, UsageError
 from stall_analyzer.files.caches import code_version
 from stall_analyzer.model.runs import Run
+from stall_analyzer.results.forked_process import can_be_copied
 from stall_analyzer.results.memory_limit import memory_limit
 from stall_analyzer.results.run_result import RunResult
 from stall_analyzer.results.worker_process import (
@@ -42,14 +43,24 @@ Do: TypeAlias = Callable[[Work[RunResult], Run], RunResult]
 def in_processes(
     count: int, deadline_s: float = FOREVER_S, watch: Watch = unwatched
 ) -> Iterator[Engine]:
-    """`count` threads, each with its own process."""
-    mine = threading.local()
-    workers: set[WorkerProcess] = set()
+    """`count` processes, each with a thread that waits for it. They are copies of this one if that
+    is possible, so that the analysis is imported only once.
+    """
+    most_bytes = memory_limit(count)
+    workers = [WorkerProcess(most_bytes) for _ in range(count)]
+    if can_be_copied():
+        for worker in workers:
+            worker.fork()
+    idle: LifoQueue[WorkerProcess] = LifoQueue()
+    for worker in workers:
+        idle.put(worker)
 
     def do(work: Work[RunResult], run: Run) -> RunResult:
-        worker = _worker_of(mine, memory_limit(count))
-        workers.add(worker)
-        return worker.do(work, run, lambda share, _: watch(run, share), deadline_s=deadline_s)
+        worker = idle.get()
+        try:
+            return worker.do(work, run, lambda share, _: watch(run, share), deadline_s=deadline_s)
+        finally:
+            idle.put(worker)
 
     executor = ThreadPoolExecutor(count, thread_name_prefix="stall")
     try:
@@ -107,16 +118,11 @@ _on_this_thread = threading.local()
 
 
 def _on_a_worker(work: Work[RunResult], run: Run, deadline_s: float) -> RunResult:
-    """In a thread of a Dask worker."""
-    return _worker_of(_on_this_thread).do(work, run, deadline_s=deadline_s)
-
-
-def _worker_of(thread: threading.local, memory_bytes: int | None = None) -> WorkerProcess:
-    """The process of a thread, started when it is first needed."""
-    if not hasattr(thread, "worker"):
-        thread.worker = WorkerProcess(memory_bytes)
-    worker: WorkerProcess = thread.worker
-    return worker
+    """In a thread of a Dask worker, which has a process of its own."""
+    if not hasattr(_on_this_thread, "worker"):
+        _on_this_thread.worker = WorkerProcess()
+    worker: WorkerProcess = _on_this_thread.worker
+    return worker.do(work, run, deadline_s=deadline_s)
 
 
 def _results(

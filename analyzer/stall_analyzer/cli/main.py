@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from stall_analyzer.batch.judge import Judge
     from stall_analyzer.batch.selection import Interest
     from stall_analyzer.extras import Extra
+    from stall_analyzer.model.runs import Run
     from stall_analyzer.results.result_store import ResultStore
 
 INTERNAL_ERROR = 1
@@ -252,9 +253,14 @@ def _read(batch: Batch, arguments: argparse.Namespace, extra: Extra | None = Non
     if not batch.to_read:
         return
     name = batch.last_to_read if batch.to_read == 1 else ""
+
+    def watch(run: Run, share: float) -> None:
+        bar.share(run, share)
+
     with (
+        # Before the bar, which has a thread: processes with threads cannot be copied.
+        _engine(batch, arguments, watch) as engine,
         reading(batch.to_read, batch.bytes_to_read, name) as bar,
-        _engine(batch, arguments, bar.share) as engine,
     ):
         batch.analyze(engine, extra.extra_of if extra else None, bar.done)
 
@@ -279,7 +285,7 @@ def _engine(
 
     if arguments.scheduler:
         return parallel.on_cluster(arguments.scheduler, arguments.deadline)
-    return parallel.in_processes(processes, arguments.deadline, watch)
+    return parallel.in_processes(min(processes, batch.to_read), arguments.deadline, watch)
 
 
 def _processes(runs: int, size: int) -> int:

@@ -1,9 +1,9 @@
 """A worker process, so that no run harms another, and the caller stays responsive.
 
 Whatever a run does to its process (out of memory, a crash, a hanging file system), only this run is
-lost: the process is started again for the next one. It reads what to do from its standard input and
-answers on its standard output, one pickle after the other, until the input ends. So it ends by
-itself when the process that started it has been killed.
+lost: the process is started again for the next one. It reads what to do from one pipe and answers
+on another, one pickle after the other, until the input ends. So it ends by itself when the process
+that started it has been killed.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from typing import IO, Any, TypeAlias, TypeVar
 from stall_analyzer.garbage import collect_rarely
 from stall_analyzer.model.runs import Run
 from stall_analyzer.progress import Progress, ignore_progress
+from stall_analyzer.results.forked_process import ForkedProcess
 from stall_analyzer.results.memory_limit import VARIABLE, limit_memory, memory_limit
 
 Answer = TypeVar("Answer")
@@ -44,6 +45,7 @@ LOADED_AHEAD = ("stall_analyzer.outcome", "stall_analyzer.diagnose.diagnose")
 FOREVER_S = threading.TIMEOUT_MAX
 ENDS_WITHIN_S = 5.0  # a process that hangs in a file system may be impossible to kill
 _SILENT = "it had made no progress for {:.0f} minutes; a hanging disk or network may be the reason"
+STDOUT, STDERR = 1, 2
 PROGRESS, RESULT, ERROR, ENDED = "progress", "result", "error", "ended"
 TELL_EVERY_S = 0.05  # more often is not visible, and each time wakes another process
 
@@ -70,14 +72,36 @@ class WorkerProcess:
     def __init__(self, memory_bytes: int | None = None) -> None:
         """`memory` is what it may use: by default, a good part of the machine's."""
         self._memory_bytes = memory_limit() if memory_bytes is None else memory_bytes
-        self._process: subprocess.Popen[bytes] | None = None
-        self._heard: SimpleQueue[Message] = SimpleQueue()
+        self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
+        self._heard: SimpleQueue[Message] | None = None  # None until someone listens
+
+    def fork(self) -> None:
+        """Starts it as a copy of this process, if that `can_be_copied`: then nothing needs to be
+        imported again. Raises ProcessDied."""
+        load_ahead()
+        try:
+            self._process = ForkedProcess(self._serve_in_copy)
+        except OSError as error:
+            raise ProcessDied(f"no process could be started ({error})") from error
+
+    def _serve_in_copy(self, requests: IO[bytes], answers: IO[bytes]) -> None:
+        _begin(self._memory_bytes)
+        _serve(requests, answers)
 
     def start(self) -> None:
         """Starts it ahead of the first run, since starting takes longer than a small run. Raises
         ProcessDied."""
-        if self._process is not None:
-            return
+        if self._process is None:
+            self._process = self._executed()
+        if self._heard is None:
+            self._heard = SimpleQueue()
+            # A thread listens, because a pipe has no read with a timeout.
+            listener = (self._process.stdout, self._heard)
+            threading.Thread(
+                target=_listen, args=listener, name="stall-worker", daemon=True
+            ).start()
+
+    def _executed(self) -> subprocess.Popen[bytes]:
         environment = {
             **os.environ,
             "PYTHONPATH": os.pathsep.join(_import_paths()),  # it imports what we import
@@ -85,15 +109,11 @@ class WorkerProcess:
             VARIABLE: str(self._memory_bytes),
         }
         try:
-            process = subprocess.Popen(
+            return subprocess.Popen(
                 COMMAND, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment
             )
         except OSError as error:
             raise ProcessDied(f"no process could be started ({error})") from error
-        self._process, self._heard = process, SimpleQueue()
-        # A thread listens, because a pipe has no read with a timeout.
-        listener = (process.stdout, self._heard)
-        threading.Thread(target=_listen, args=listener, name="stall-worker", daemon=True).start()
 
     def do(
         self,
@@ -108,7 +128,7 @@ class WorkerProcess:
         of NoResult."""
         self.start()
         process, heard = self._process, self._heard
-        assert process is not None and process.stdin is not None
+        assert process is not None and process.stdin is not None and heard is not None
         with suppress(OSError):  # it has ended, which is noticed next
             pickle.dump((work, run), process.stdin)
             process.stdin.flush()
@@ -132,7 +152,7 @@ class WorkerProcess:
         self.close()
         raise TookTooLong(f"it took longer than {deadline_s:g} s (--deadline)")
 
-    def _died(self, process: subprocess.Popen[bytes]) -> ProcessDied:
+    def _died(self, process: subprocess.Popen[bytes] | ForkedProcess) -> ProcessDied:
         with suppress(subprocess.TimeoutExpired):  # its exit code comes after its last message
             process.wait(ENDS_WITHIN_S)
         self.close()
@@ -140,7 +160,7 @@ class WorkerProcess:
 
     def close(self) -> None:
         """Ends it at once: what it may be working on is no longer wanted."""
-        process, self._process = self._process, None
+        process, self._process, self._heard = self._process, None, None
         if process is None:
             return
         process.kill()
@@ -174,11 +194,25 @@ def _why(code: int | None) -> str:
 
 
 def main() -> None:
+    _begin(memory_limit())
+    answers = os.fdopen(os.dup(STDOUT), "wb")
+    load_ahead()
+    _serve(sys.stdin.buffer, answers)
+
+
+def _begin(memory_bytes: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without a traceback
-    limit_memory(memory_limit())
+    limit_memory(memory_bytes)
+
+
+def load_ahead() -> None:
+    for name in LOADED_AHEAD:
+        import_module(name)
+
+
+def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
     # The pipe is for answers alone; whatever a library prints goes to the terminal.
-    answers = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
-    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    os.dup2(STDERR, STDOUT)
 
     def tell(kind: str, content: object) -> None:
         try:
@@ -198,13 +232,11 @@ def main() -> None:
             last_told_s = now_s
             tell(PROGRESS, (share, text))
 
-    for name in LOADED_AHEAD:
-        import_module(name)
     gc.freeze()  # what was imported stays
     collect_rarely()
     while True:
         try:
-            work, run = pickle.load(sys.stdin.buffer)
+            work, run = pickle.load(requests)
         except EOFError:  # there is no more to do, or nobody left to do it for
             return
         try:
