@@ -173,7 +173,7 @@ def test_sums_say_how_many_runs_are_estimated() -> None:
     made = fleet.summary()
     assert made["estimated_runs"] == 1
     assert made["buckets_ps"]["compile"] > 3000 * MS
-    assert view.headline(made).endswith("was lost. For 1 run, this is estimated.")
+    assert view.headline(made).endswith("was lost. For 1 run, these times are estimated.")
     runs = next(table for table in view.fleet_tables(made) if table.title == "costliest runs")
     assert [row[0] for row in runs.rows] == ["~5.10 s", "439 ms"]
 

@@ -14,7 +14,7 @@ export function fleetHeadline(fleet: Fleet): string {
     `${counted(runs, "run")}: ${runs === 1 ? "its first epoch" : "their first epochs"} took ` +
     `${seconds(whole)} of machine time; ${seconds(lost_ps)} of it ` +
     `(${percent(lost_ps, whole)}) was lost.` +
-    (estimated > 0 ? ` For ${counted(estimated, "run")}, this is estimated.` : "")
+    (estimated > 0 ? ` For ${counted(estimated, "run")}, these times are estimated.` : "")
   );
 }
 

@@ -127,10 +127,10 @@ describe("a one-file report", () => {
     await expect(source.manual("ST999")).rejects.toThrow("ST999");
     await expect(
       source.timeline({ run: "b", host: null, start_ps: 0, end_ps: 1, pixels: 1 }),
-    ).rejects.toThrow("without this timeline");
+    ).rejects.toThrow("does not contain this timeline");
     await expect(
       source.timeline({ run: "a", host: "other", start_ps: 0, end_ps: 1, pixels: 1 }),
-    ).rejects.toThrow("without this timeline");
+    ).rejects.toThrow("does not contain this timeline");
   });
 
   it("sums up a stretch by cause and by event, as far as it can", async () => {

@@ -12,7 +12,7 @@ describe("the sums over all runs", () => {
 
   it("say how many of the runs are estimated", () =>
     expect(fleetHeadline(fleet({ estimated_runs: 2 }))).toMatch(
-      /was lost\. For 2 runs, this is estimated\.$/,
+      /was lost\. For 2 runs, these times are estimated\.$/,
     ));
 
   it("are not told before there are any", () =>

@@ -135,6 +135,6 @@ def test_workers_that_die_in_every_task_cost_these_runs_alone() -> None:
         runs = [fake_run(name) for name in ("good", "bad", "other")]
         found = dict(parallel._results(executor, do, runs, run_result.analyze))
     said = {run.name: json.loads(result.entry)["notes"][0]["text"] for run, result in found.items()}
-    assert "workers that tried it has died" in said["bad"]
+    assert "that tried to analyze it has died" in said["bad"]
     assert not any("workers" in said[name] for name in ("good", "other"))
     assert not any(result.head.final for result in found.values())

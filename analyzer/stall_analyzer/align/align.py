@@ -90,7 +90,7 @@ def align(
 def _believable(logged: LoggedEpoch | None, notes: list[Note]) -> LoggedEpoch | None:
     if logged is None or not logged.is_too_long:
         return logged
-    text = "According to the event files, the first epoch took months, so their times are ignored."
+    text = "According to the event files, the first epoch took months, so they are ignored."
     notes.append(Note("warning", text))
     return None
 

@@ -41,7 +41,9 @@ from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import rows_beginning, rows_of_line
 from stall_analyzer.model.units import Int64s
 
-CLOCKS_COUNT = "If they differ a lot, the clocks count, because they timed the calls themselves."
+CLOCKS_COUNT = (
+    "The two differ a lot. The clocks' figures are used, because clocks time the calls themselves."
+)
 
 
 def attribute(timeline: Timeline) -> tuple[HostLedger, ...]:

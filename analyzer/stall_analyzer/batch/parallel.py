@@ -180,7 +180,7 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
         if type(error).__name__ == "KilledWorker":  # Dask's, which may not be installed
             return failed(
                 run,
-                "each of the cluster's workers that tried it has died, perhaps because memory "
-                "ran out; it will be tried again when you start again",
+                "every worker of the cluster that tried to analyze it has died, perhaps because "
+                "memory ran out; this run will be tried again when you start again",
             )
         return failed(run, f"{type(error).__name__}: {error}")

@@ -89,7 +89,7 @@ def _row(cells: Sequence[str]) -> str:
 def headline(fleet: FleetEntry) -> str:
     """`5,000 runs: their first epochs took 38 h 10 min of machine time; 23 h 17 min of it …`"""
     whole_ps, lost_ps, estimated = _whole(fleet), fleet["lost_ps"], fleet["estimated_runs"]
-    partly = f" For {_count(estimated, 'run')}, this is estimated." if estimated else ""
+    partly = f" For {_count(estimated, 'run')}, these times are estimated." if estimated else ""
     epochs = "its first epoch" if fleet["runs"] == 1 else "their first epochs"
     return (
         f"{_count(fleet['runs'], 'run')}: {epochs} took {seconds(whole_ps)} of machine "

@@ -194,7 +194,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         default="",
         help="file with what the run wrote to its terminal, if it is not next to the logs (*.out, "
-        "*.err, *.log); with several runs, it belongs to the one it is next to",
+        "*.err, *.log); with several runs, the file belongs to the run that it is next to",
     )
 
 

@@ -56,7 +56,7 @@ export class EmbeddedSource implements DataSource {
       answer,
       psPerPixel: (answer.end_ps - answer.start_ps) / (answer.pixels ?? STORED_PIXELS),
     }));
-    return bestFor(stored, request) ?? missing("This report was written without this timeline.");
+    return bestFor(stored, request) ?? missing("This file does not contain this timeline.");
   }
 
   async event(request: EventRequest): Promise<EventAnswer> {

@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
             f"none for this card, and autotuned (cuDNN, XLA).{said}"
         ),
         change=Change(
-            "It does not happen again in this process. Use few different shapes; if later steps "
+            "This happens only once in this process. Use few different shapes; if later steps "
             "do not need the fastest convolution, turn autotuning off.",
             "data = data.batch(32)",
             "data = data.batch(32, drop_remainder=True)\n# export TF_CUDNN_USE_AUTOTUNE=0",

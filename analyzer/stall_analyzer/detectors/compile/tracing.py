@@ -2,14 +2,14 @@
 
 What it finds
 A training function whose first call spends much of the epoch in tracing: Python runs the model's
-code once to record its graph. It recognizes two avoidable reasons: the step is traced twice because
-variables are created inside the first call, or Python in the model's code does more than build a
-graph (reads files, computes with numpy, sleeps).
+code once to record its graph. Two avoidable reasons are recognized: the step is traced twice
+because variables are created inside the first call, or Python in the model's code does more than
+build a graph (reads files, computes with numpy, sleeps).
 
 Why it stalls
 Nothing is trained while a graph is built. A tf.function that creates variables in its first call is
-traced a second time without creating them. Keras optimizers with slots (Adam, RMSprop, SGD with
-momentum) create them in the first step unless they were built beforehand.
+traced a second time, this time without creating them. Keras optimizers with slots (Adam, RMSprop,
+SGD with momentum) create them in the first step unless they were built beforehand.
 
 How it is measured
 The ledger's time for tracing inside the first call. If a call was traced twice, its graph was built

@@ -6,7 +6,7 @@ first epoch.
 
 Why it stalls
 XLA turns the graph into machine code in the first call. That takes seconds, and only faster steps
-can repay it: it pays off in a long training and never in a short one.
+can repay it: XLA pays off in a long run and never in a short one.
 
 How it is measured
 The ledger's XLA time in the function's first call, compared with the time of the compiled steps.

@@ -15,8 +15,8 @@ Example
 
 What to do
 Move the slow stage before `cache()`, unless its result must differ from epoch to epoch (random
-augmentation) or does not fit in memory. Keep `shuffle` after the cache: before it, every epoch
-would have the same order.
+augmentation) or does not fit in memory. Keep `shuffle` after the cache: if it came first, every
+epoch would have the same order.
 
 Blind spots
 The trace does not show whether the function is random. The first epoch does not get faster.

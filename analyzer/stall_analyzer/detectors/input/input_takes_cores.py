@@ -23,7 +23,7 @@ memory, store data in the form the model needs, decode fewer pixels. Fewer threa
 (`threading.private_threadpool_size`) help where input is far ahead of the step.
 
 Blind spots
-It is a model of the scheduler, not a measurement. It says nothing about runs on a GPU.
+The estimate is a model of the scheduler, not a measurement, and says nothing about runs on a GPU.
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ Example
 What to do
 Create one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
 outside the loop. Call `fit` once for all epochs, not once for each. Where the teardown is what
-takes so long, turn autotuning off. In loops that were short and busy, 34 of 125 teardowns were
-slow with it (taking about half of the epoch), and none of 50 without it.
+takes so long, turn autotuning off. In loops that were short and busy, 34 of 125 teardowns were slow
+with autotuning (taking about half of the epoch), and none of 50 without it.
 
 Blind spots
 Whether a teardown is slow is a matter of chance, and the next epoch may be spared. So such a

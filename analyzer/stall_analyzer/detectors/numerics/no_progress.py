@@ -21,8 +21,8 @@ moved by less than 0.5% in all. A loss that is the same to six digits in three e
 since the beginning, is judged without the number of classes; a loop without epochs is judged by
 thirds of its steps. A model that broke down is recognized within one epoch: its step losses were at
 least a tenth below ln(K) or three times as high as ln(K), and from some step on, each of them
-stayed within 2% of ln(K). Where the learning rate or the last layer explains it, those findings are
-shown instead of this one.
+stayed within 2% of ln(K). Where the learning rate or the last layer explains it, the finding about
+that is shown instead of this one.
 
 Example
 A loss of 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled

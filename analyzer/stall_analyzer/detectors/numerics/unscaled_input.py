@@ -7,7 +7,7 @@ thousand and does not fall to half in three epochs: its targets are not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and
-the first part of training is spent undoing that, if it does not kill the relu units.
+the first part of training is spent undoing that, or even kills the relu units.
 
 How it is measured
 The loss of the first step, which no update has touched, compared with ln(K); the number of classes

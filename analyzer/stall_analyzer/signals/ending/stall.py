@@ -83,7 +83,11 @@ class Stall:
         if self.state == SLOW:
             return f"Slow, not stuck: no {lasted}, and {self.why}"
         does = f": {self._does}" if self._does else ""
-        return f"No {lasted}{does}; it is not known whether it is stuck, because {self.why}"
+        return f"No {lasted}{does}; {self._unsure}"
+
+    @property
+    def _unsure(self) -> str:
+        return f"it is not known whether the process is stuck, because {self.why}"
 
     @property
     def _does(self) -> str:
@@ -98,8 +102,7 @@ class Stall:
             return f"{since}: {self._what_never_goes_on(self.blamed)}"
         if self.state == SLOW:
             return f"Not stuck: {self.why}"
-        unsure = f"it is not known whether it is stuck, because {self.why}"
-        known = f"{self._does}; {unsure}" if self._does else unsure
+        known = f"{self._does}; {self._unsure}" if self._does else self._unsure
         return f"{known[0].upper()}{known[1:]}"
 
     def _what_never_goes_on(self, reason: Blamed) -> str:

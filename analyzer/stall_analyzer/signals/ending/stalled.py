@@ -203,7 +203,7 @@ def _rests(reason: Blamed) -> bool:
 
 
 RESTS = "it waits for its user or for requests, as notebooks and servers do"
-REPLACED = "there were other workers each time, and none of its tasks was done"
+REPLACED = "its pool had other workers each time, and none of the tasks was done"
 POLLS = "it kept sleeping in one place, and nothing else happened"
 
 
