@@ -17,6 +17,7 @@ from typing import Any
 
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.captures.capture_records import BookItem, BooksRecord
+from tb_stall_plugin.capture.training.around import Instead
 
 # An account takes time only from accounts of a lower rank. The caller decides: what a callback
 # calls is the callback's time. But building a graph or saving a model counts as such, whoever calls
@@ -102,6 +103,9 @@ class Books:
         # workers.
         self.meets_others = False
         self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row's last call
+        # For calls whose entry is entered before them.
+        self.until_it_ends = Instead(after=self._left)
+        self.until_call_ends = Instead(after=self._call_left)
         # The seconds that graphs measured inside steps since the last call, by account.
         self.in_steps: Callable[[], dict[str, float]] = dict
 
@@ -162,6 +166,16 @@ class Books:
         self._since_ns = now_ns
         self.top = self._below.pop()
 
+    def _left(self, result: Any, failed: bool) -> None:
+        self.leave()
+
+    def _call_left(self, result: Any, failed: bool) -> None:
+        """A call of a compiled function has ended. If it is the last in its step, the row ends
+        here."""
+        self.leave()
+        if self.meets_others:
+            self._at_call_end = self._since_ns, self._in_row()
+
     def __enter__(self) -> None:
         """The capture itself is at work."""
         if self.is_mine:
@@ -180,12 +194,6 @@ class Books:
         self._steps_ever += 1
         if self._since_ns >= self._row_due_ns and self._is_round():
             self.close_row(self._at_call_end)
-
-    def call_ended(self) -> None:
-        """A call of a compiled function has ended. If it is the last in its step, the row ends
-        here."""
-        if self.meets_others:
-            self._at_call_end = self._since_ns, self._in_row()
 
     def _is_round(self) -> bool:
         """Whether other workers are likely to end a row at this step, too."""

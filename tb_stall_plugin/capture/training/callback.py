@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 import logging
 import os
-import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -36,23 +35,16 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
 def _in_each_batch(
     hook: Callable[[StallCallback, TrainingSession, int, Any], None],
 ) -> Callable[..., None]:
-    """The same, with fewer calls in between."""
+    """The same, with fewer calls in between. Clocks around it would take as long as most hooks."""
 
     @functools.wraps(hook)
     def called(self: StallCallback, batch: int, logs: Any = None) -> None:
         session = self._under_way
-        if session is None:
-            return
-        books = session.books
-        is_mine = books.thread == threading.get_ident()
-        if is_mine:
-            books.enter(books.own)
-        try:
-            hook(self, session, batch, logs)
-        except Exception:
-            self._switch_off()
-        if is_mine:
-            books.leave()
+        if session is not None:
+            try:
+                hook(self, session, batch, logs)
+            except Exception:
+                self._switch_off()
 
     return called
 

@@ -7,26 +7,22 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-Around = Callable[..., Any]
+from tb_stall_plugin.capture.training.around import Around, Instead
 
 
-class Hook:
-    """Stands in for the method `name` of `owner`: a call becomes `around(method, *arguments)`.
+class Hook(Around):
+    """Stands in for the method `name` of `owner`. `before` gets the method and the arguments of
+    each call.
 
     A copy or a pickle of the owner gets the plain method, which must not act on the original.
     """
 
-    # With this attribute, AutoGraph considers it its own, and converts neither it nor what it
-    # calls.
-    autograph_info__ = None
-
-    def __init__(self, owner: Any, name: str, around: Around) -> None:
+    def __init__(self, owner: Any, name: str, before: Callable[..., Instead | None]) -> None:
         self._owner = owner
         self._name = name
-        self._around: Around | None = around
-        self._method = getattr(owner, name)
         self._own = vars(owner).get(name)  # the owner may have its own, besides its class's
-        functools.update_wrapper(self, self._method)
+        self._method = method = getattr(owner, name)
+        super().__init__(method, functools.partial(before, method))
 
     def put_in(self) -> None:
         # Bypasses the owner's __setattr__, where Keras and TensorFlow track what is assigned.
@@ -34,19 +30,13 @@ class Hook:
 
     def take_out(self) -> None:
         """If somebody else has wrapped this hook in the meantime, it stays and does nothing."""
-        self._around = None
+        self.before = None
         attributes = vars(self._owner)
         if attributes.get(self._name) is self:
             if self._own is None:
                 del attributes[self._name]
             else:
                 attributes[self._name] = self._own
-
-    def __call__(self, *arguments: Any, **named: Any) -> Any:
-        around = self._around  # read only once: another thread may take the hook out
-        if around is None:
-            return self._method(*arguments, **named)
-        return around(self._method, *arguments, **named)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Any:
         if self._own is not None:

@@ -11,7 +11,7 @@ from tb_stall_plugin.capture.process.pulse import STEPS_FOR_MEDIAN
 EVERY = 16
 # The share of the training thread's time that measuring may take: fast steps are measured less
 # often.
-SHARE_OF_TIME = 0.005
+SHARE_OF_TIME = 0.002
 LEAST_STEP_S = 1e-6  # shorter times cannot be measured
 REST_S = 0.1  # short steps are left alone for this long: looking at their times costs time, too
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Tag
 from tb_stall_plugin.capture.training import timed_calls
+from tb_stall_plugin.capture.training.around import Instead, Method
 from tb_stall_plugin.capture.training.batch_sample import Batch, Part
 from tb_stall_plugin.capture.training.gradients import GradientMeter
 from tb_stall_plugin.capture.training.hook import Hook
@@ -30,7 +31,6 @@ from tb_stall_plugin.capture.training.strategies import (
 from tb_stall_plugin.capture.training.updates import UpdateMeter
 from tb_stall_plugin.capture.training.watched_layers import WatchedLayer, choose
 
-Method = Callable[..., Any]
 AfterUpdate = Callable[[], None]
 
 _probes: weakref.WeakKeyDictionary[Any, Probe] = weakref.WeakKeyDictionary()
@@ -84,12 +84,12 @@ class Probe:
             self._gradients.losses()  # drops those of steps that we did not capture
         # Keras 3 applies gradients in one place, apply(gradients, variables); Keras 2 has only
         # apply_gradients(pairs). The loss is seen on its way to be scaled or minimized.
-        around: dict[str, Method]
+        before: dict[str, Callable[..., Instead]]
         if hasattr(self.optimizer, "apply"):
-            around = {"apply": self._apply, "scale_loss": self._take_loss}
+            before = {"apply": self._apply, "scale_loss": self._take_loss}
         else:
-            around = {"apply_gradients": self._apply_gradients, "minimize": self._take_loss}
-        for name, stand_in in around.items():
+            before = {"apply_gradients": self._apply_gradients, "minimize": self._take_loss}
+        for name, stand_in in before.items():
             if hasattr(self.optimizer, name):
                 self._hooks.append(Hook(self.optimizer, name, stand_in))
         if hasattr(model, "compute_loss"):
@@ -154,22 +154,23 @@ class Probe:
         return not accumulates and not hasattr(self.optimizer, "inner_optimizer")
 
     # ------------------------------------------------------------ the hooks
-    # Whatever happens to the measuring, they call the method with what it was given: optimizers
-    # that are not Keras's own may have other arguments. They call it directly, since each frame in
-    # between is recorded with every op that it builds.
+    # Whatever happens to the measuring, the method gets what it was given: optimizers that are not
+    # Keras's own may have other arguments.
 
-    def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Any:
+    def _take_loss(self, method: Method, *arguments: Any, **named: Any) -> Instead:
         self._replica.loss = arguments[0] if arguments else named.get("loss")
-        return _as_autograph_has_it(method)(*arguments, **named)
+        return Instead(_as_autograph_has_it(method))
 
-    def _take_batch(self, method: Method, *arguments: Any, **named: Any) -> Any:
-        loss = _as_autograph_has_it(method)(*arguments, **named)
-        given = dict(zip(Batch._fields, arguments, strict=False)) | named
-        self._replica.batch = Batch(*(given.get(name) for name in Batch._fields))
-        self._replica.loss = loss  # a custom train_step need not scale it
-        return loss
+    def _take_batch(self, method: Method, *arguments: Any, **named: Any) -> Instead:
+        def after(loss: Any, failed: bool) -> None:
+            if not failed:
+                given = dict(zip(Batch._fields, arguments, strict=False)) | named
+                self._replica.batch = Batch(*(given.get(name) for name in Batch._fields))
+                self._replica.loss = loss  # a custom train_step need not scale it
 
-    def _apply(self, method: Method, *arguments: Any, **named: Any) -> Any:
+        return Instead(_as_autograph_has_it(method), after=after)
+
+    def _apply(self, method: Method, *arguments: Any, **named: Any) -> Instead:
         def begin() -> AfterUpdate | None:
             gradients = arguments[0] if arguments else named["grads"]
             variables = arguments[1] if len(arguments) > 1 else named.get("trainable_variables")
@@ -177,12 +178,9 @@ class Probe:
                 variables = getattr(self.optimizer, "_trainable_variables", ())
             return self._begin(_read_twice(gradients), _read_twice(variables))
 
-        after_update = self._attempt(begin)
-        result = _as_autograph_has_it(method)(*arguments, **named)
-        self._attempt(after_update)
-        return result
+        return Instead(_as_autograph_has_it(method), after=self._after(begin))
 
-    def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Any:
+    def _apply_gradients(self, method: Method, *arguments: Any, **named: Any) -> Instead:
         # It is often a zip, which can be read only once.
         if arguments and isinstance(arguments[0], Iterator):
             arguments = list(arguments[0]), *arguments[1:]
@@ -193,10 +191,17 @@ class Probe:
             pairs = _read_twice(arguments[0] if arguments else named["grads_and_vars"])
             return self._begin([gradient for gradient, _ in pairs], [v for _, v in pairs])
 
+        after = self._after(begin)
+        return Instead(_as_autograph_has_it(method), arguments, named, after)
+
+    def _after(self, begin: Callable[[], AfterUpdate | None]) -> Callable[[Any, bool], None]:
         after_update = self._attempt(begin)
-        result = _as_autograph_has_it(method)(*arguments, **named)
-        self._attempt(after_update)
-        return result
+
+        def after(result: Any, failed: bool) -> None:
+            if not failed:
+                self._attempt(after_update)
+
+        return after
 
     def _attempt(self, action: Callable[[], Any] | None) -> Any:
         if action is None or self.failure is not None:

@@ -3,9 +3,6 @@
 Functions and methods are replaced while books are kept, and restored afterward. The clocks change
 nothing: what they surround is called with what it was given, and its result and its exceptions are
 passed on.
-
-TensorFlow records the whole stack with each op that it builds, so each frame of ours around a step
-that is traced costs some milliseconds: there are as few as possible.
 """
 
 from __future__ import annotations
@@ -20,14 +17,13 @@ from typing import Any
 import tensorflow as tf
 
 from stall_analyzer.captures.capture_format import Account
+from tb_stall_plugin.capture.training.around import Around, Instead, Method
 from tb_stall_plugin.capture.training.books import RANKS, Books, Entry
 from tb_stall_plugin.capture.training.busy_steps import is_in_loop
 from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
 from tb_stall_plugin.capture.training.traced_arguments import TracedArguments
-
-Method = Callable[..., Any]
 
 HOOKS = (
     "on_train_begin", "on_train_end", "on_epoch_begin", "on_epoch_end", "on_train_batch_begin",
@@ -88,21 +84,18 @@ def _does_something(callback: Any, name: str) -> bool:
     return getattr(type(callback), name) is not getattr(tf.keras.callbacks.Callback, name, None)
 
 
-def _timed_hook(books: Books, callback: Any, name: str) -> Method:
+def _timed_hook(books: Books, callback: Any, name: str) -> Callable[..., Instead | None]:
     method = inspect.unwrap(getattr(callback, name))
     account = Account.LOGGING if _logs_scalars(callback) else Account.CALLBACK
     entry = books.entry(account, f"{type(callback).__name__}.{name}", _place(method))
 
-    def around(hook: Method, *arguments: Any, **named: Any) -> Any:
+    def before(hook: Method, *arguments: Any, **named: Any) -> Instead | None:
         if not books.is_mine or books.top.rank >= entry.rank:
-            return hook(*arguments, **named)
+            return None
         books.enter(entry)
-        try:
-            return hook(*arguments, **named)
-        finally:
-            books.leave()
+        return books.until_it_ends
 
-    return around
+    return before
 
 
 def _logs_scalars(callback: Any) -> bool:
@@ -158,45 +151,36 @@ def _timed(account: str, name_of: Callable[..., str]) -> Callable[[Method], Meth
     return decorate
 
 
-def _timed_call(call: Method) -> Method:
+def _timed_call(call: Method) -> Around:
     """Times calls of compiled functions."""
 
-    @functools.wraps(call)
-    def __call__(self: Any, *arguments: Any, **named: Any) -> Any:
+    def before(function: Any, *arguments: Any, **named: Any) -> Instead | None:
         books = _keeping(Account.STEP)
         if books is None:  # it is called inside a graph that is being built, or already timed
             if not tf.executing_eagerly() and is_in_loop() and _is_of_a_step(_of_this_thread()):
-                step = functools.partial(call, self, *arguments, **named)
-                return input_wait.busy.around(step, arguments)
-            return call(self, *arguments, **named)
+                step = functools.partial(call, function, *arguments, **named)
+                return Instead(input_wait.busy.around, (step, arguments))
+            return None
         books.calls += 1
-        books.enter(books.entry(Account.STEP, str(self._name)))
-        try:
-            return call(self, *arguments, **named)
-        finally:
-            books.leave()
-            books.call_ended()
+        books.enter(books.entry(Account.STEP, str(function._name)))
+        return books.until_call_ends
 
-    return __call__
+    return Around(call, before)
 
 
-def _timed_tracing(build: Method) -> Method:
-    @functools.wraps(build)
-    def timed(name: Any, python_func: Any = None, *arguments: Any, **named: Any) -> Any:
+def _timed_tracing(build: Method) -> Around:
+    def before(name: Any, python_func: Any = None, *arguments: Any, **named: Any) -> Instead | None:
         books = _keeping(Account.TRACE)
         if books is None:
-            return build(name, python_func, *arguments, **named)
+            return None
         function = inspect.unwrap(python_func)
         entry = books.tracing(function, str(name), _place(function))
         with books:
             entry.why = _arguments.what_changed(function, *arguments[:2]) or entry.why
-        books.enter(entry)  # without `_spend`: see the top of this module
-        try:
-            return build(name, python_func, *arguments, **named)
-        finally:
-            books.leave()
+        books.enter(entry)
+        return books.until_it_ends
 
-    return timed
+    return Around(build, before)
 
 
 def _timed_next(get_next: Method) -> Method:

@@ -279,7 +279,8 @@ class TrainingSession:
             is_looked_at = self._wants_probe and self._measured_steps.is_due
             self._learning.step_ended(loss, batch if is_looked_at else None)
         if self._steps >= self._look_at or step_ns >= LONG_STEP_NS:
-            shown(self._look)
+            with self.books:
+                shown(self._look)
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
 
     def _look(self) -> None:
