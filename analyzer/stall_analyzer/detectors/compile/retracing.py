@@ -43,7 +43,7 @@ from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
-from stall_analyzer.model.format import percent, seconds, size
+from stall_analyzer.model.format import seconds, size
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
@@ -148,10 +148,10 @@ def _counted(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The Keras training step was retraced {often} in {again.all_steps:,} steps",
         explanation=(
-            f"Its trace count grew in {'step' if alone else 'steps'} {named}"
-            f"{' …' if len(again.steps) > 4 else ''}. {'This step' if alone else 'These steps'} "
-            f"took {seconds(again.lost_ps)} longer than usual, "
-            f"{percent(again.lost_ps, signals.window_ps)} of the first epoch. "
+            f"Its trace count grew in {'step' if alone else 'steps'} "
+            f"{named}{' …' if len(again.steps) > 4 else ''}. "
+            f"{'This step' if alone else 'These steps'} took {signals.with_share(again.lost_ps)} "
+            "longer than usual. "
             + (
                 SMALLER_NEEDS_ITS_OWN
                 if last

@@ -46,14 +46,18 @@ def check(signals: Signals) -> Finding | None:
     twice = sum(build.first_trace_ps + build.second_trace_ps for build in builds)
     spare = spare_trace(sum(build.spare_trace_ps for build in builds))
     moved = removed(filling)
-    again = f" Because of that it was traced twice, for {seconds(twice)} in all." if twice else ""
+    again = (
+        f" Because of that, the step was traced twice, for {seconds(twice)} in all."
+        if twice
+        else ""
+    )
     return Finding(
         severity="consider",  # the filling is moved rather than saved, however long it takes
         title=f"Variables are initialized for {seconds(filling)} inside the first step",
         explanation=(
-            "The first call created variables and filled them with their initial values: this took "
-            f"{signals.with_share(filling)}.{again} If the variables already exist, the step is "
-            f"traced only once."
+            "The first call created variables and filled them with their initial values, which "
+            f"took {signals.with_share(filling)}.{again} If the variables already exist, the step "
+            "is traced only once."
         ),
         change=Change(
             "Build the model and its optimizer before training.",

@@ -76,7 +76,7 @@ def _compiled_ps(function: FunctionSignals) -> int:
 def _arithmetic(lost: int, repaid: int, steps: int) -> str:
     if repaid == 0:
         return "No step ran afterward, so nothing was repaid."
-    after = f"After it, {counted(steps, 'compiled step')} took {seconds(repaid)} in all."
+    after = f"Afterward, {counted(steps, 'compiled step')} took {seconds(repaid)} in all."
     if lost <= repaid:
         return f"{after} If XLA makes a step twice as fast, the first epoch has already repaid it."
     epochs = -(-lost // repaid)

@@ -45,7 +45,7 @@ def check(signals: Signals) -> Finding | None:
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
     lost = max(seen, _in_all_ps(signals, function))
     beyond = (
-        f" Steps outside the profile took just as long: as timed by the capture, it adds up to "
+        " Steps outside the profile waited for XLA, too: as timed by the capture, compiling took "
         f"{seconds(lost)} in the whole epoch."
         if lost > seen
         else ""

@@ -32,7 +32,7 @@ the generator at train.py:41 waits in queue.Queue.get() and never continues.
 What to do
 Give waits a timeout that raises an error, so that the run fails where it would otherwise hang.
 `--threads` shows what all threads were doing. If a worker of a cluster is missing, look at that
-worker first. Without a capture, ask the process where it is (`stall-analyze attach PID`).
+worker first. Without a capture, find out where the process is (`stall-analyze attach PID`).
 
 Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ASK_THE_PROCESS = Change(
     "Check whether the process is still running and the event file is still growing. If the "
-    "process is running but the file is not growing, ask the process where it is.",
+    "process is running but the file is not growing, find out where the process is.",
     "",
     "stall-analyze attach PID    # what each thread is doing, and whether it is stuck\n"
     "# next time, a capture records that by itself\n"
@@ -26,8 +26,8 @@ _LOOK_LONGER = Change(
     "Look again, and for longer.", "", "stall-analyze attach PID --seconds 60 --threads"
 )
 _LET_IT_RUN = Change(
-    "It was not watched long enough to tell. Let it run for a minute longer, or say after how many "
-    "seconds without a step it counts as stuck.",
+    "The process was not watched long enough to tell. Let it run for a minute longer, or say "
+    "after how many seconds without a step it counts as stuck.",
     "StallCallback(logdir)",
     "StallCallback(logdir, hang_after_s=30)",
 )
@@ -75,8 +75,8 @@ _RECURSION = Change(
 # What TensorFlow is doing, whether or not it can end.
 _OF_WORK: dict[WaitKind, Change] = {
     "endless_data": Change(
-        "Say how many steps it has, or give it the data before repeat(): data that repeats has no "
-        "end to wait for.",
+        "Say how many steps this call has, or give it the data before repeat(): data that repeats "
+        "never ends.",
         "model.evaluate(dataset.repeat())",
         "model.evaluate(dataset)  # or steps=n; elsewhere dataset.take(n)",
     ),
@@ -155,8 +155,8 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "replaced": Change(
         "Find out why its workers end: their errors are in the program's output. The pool keeps "
-        "starting new ones in their place. Their initializer may fail, or an import; with 'spawn', "
-        "they also import the script itself, which must not start anything then.",
+        "starting new ones in their place. Their initializer or an import may fail; with 'spawn', "
+        "they also import the script itself, which must not start any work then.",
         "pool = Pool(8, initializer=init)",
         'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
     ),

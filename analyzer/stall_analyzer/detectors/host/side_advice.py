@@ -25,9 +25,7 @@ LESS_WORK = (
     "Do this work less often or in a separate thread; anything that needs all batches can wait "
     "until the end of the epoch."
 )
-LESS_VALIDATION = (
-    "Evaluate less often, or leave it to fit, which does so after each epoch (validation_data=)."
-)
+LESS_VALIDATION = "Evaluate less often, or let fit evaluate after each epoch (validation_data=)."
 DIRECT_CALL = Change(
     "Call the model itself: for a single batch, that needs neither a dataset nor an iterator.",
     "y = model.predict(x)",

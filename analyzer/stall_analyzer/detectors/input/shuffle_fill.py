@@ -70,15 +70,15 @@ def check(signals: Signals) -> Finding | None:
         severity="note" if held else severity,
         title=f"{call} took {seconds(lost)} to fill before the first step",
         explanation=(
-            f"{stage.label} produces nothing until its buffer is full, and filling "
-            f"it{through} took {signals.with_share(lost)}. No step could run in that time. It is "
+            f"{stage.label} produces nothing until its buffer is full, and filling it{through} "
+            f"took {signals.with_share(lost)}. No step could run in that time. The buffer is "
             f"filled {when}."
             + (
                 " The pipeline is slower than the steps anyway, so a smaller buffer would only "
                 "move the wait: speed up what feeds it."
                 if held
-                else f" Without it, {seconds(saved)} of that work would hide behind the steps or "
-                f"not be done at all."
+                else f" Without the buffer, {seconds(saved)} of that work would hide behind the "
+                "steps or not be done at all."
             )
         ),
         change=_change(signals, stage, slowest),

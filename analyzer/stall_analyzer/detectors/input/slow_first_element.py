@@ -28,7 +28,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import seconds
 from stall_analyzer.model.units import PS_PER_MS
 from stall_analyzer.signals.input.culprit import GENERATOR, culprit_of
 from stall_analyzer.signals.signals import Signals
@@ -60,8 +60,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The first batch took {seconds(lost)} longer than the others",
         explanation=(
-            f"The first step waited {seconds(lost)} longer for its batch than the later ones, "
-            f"{percent(lost, signals.window_ps)} of the first epoch{where}.{why} It happens "
+            f"The first step waited {signals.with_share(lost)} longer for its batch than the "
+            f"later ones{where}.{why} This happens "
             f"{'in each epoch, with each new iterator' if again else 'once'}."
         ),
         change=Change(

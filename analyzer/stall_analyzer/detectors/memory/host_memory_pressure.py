@@ -24,7 +24,7 @@ Keep less in memory: a smaller shuffle buffer, cache("file") instead of cache(),
 elements, no whole dataset in NumPy arrays. Or give the container more memory.
 
 Blind spots
-A trace does not show it; it takes a capture. The kernel counts all threads, including those that
+A trace does not show this; only a capture does. The kernel counts all threads, including those that
 training did not wait for, so the loss is an upper bound. Kernels without pressure stall information
 show only the page faults.
 """

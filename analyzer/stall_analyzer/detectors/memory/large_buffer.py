@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)}",
         explanation=(
-            f"While it was filled, the process grew by {size(buffer.bytes)}{each}, "
+            f"While {buffer.call} was filled, the process grew by {size(buffer.bytes)}{each}, "
             f"{percent(buffer.bytes, machine.limit_bytes)} of the memory that it may use. At its "
             f"largest, the process held {size(machine.peak_bytes or buffer.bytes)}."
         ),

@@ -118,8 +118,8 @@ def _badly_scaled(signals: Signals, learned_nothing: bool) -> Finding | None:
     return Finding(
         _severity(layers, learned_nothing) if learned_nothing else severity,
         f"The initial weights of {layer.name} are {much}",
-        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. At about one over "
-        f"the square root of the number of inputs, outputs would be as large as inputs."
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. With about one "
+        "over the square root of the number of inputs, outputs would be as large as inputs."
         + (f" The first loss was {first:.3g}; a guess would cost {guess:.2g}." if far_above else "")
         + _and_so(learned_nothing),
         _default(layer, "kernel_initializer", "glorot_uniform"),

@@ -8,8 +8,8 @@ layer at all gets a gradient although the loss has not reached its minimum.
 Why it stalls
 Where relu outputs zero, its gradient is zero, too. A unit that is zero for all inputs never gets an
 update again, and if all units of a layer are zero, no gradient reaches the layers before it either:
-the steps compute, but nothing is learned. A single update that is too large can push a whole layer
-there.
+the steps compute, but nothing is learned. A single update that is too large can put a whole layer
+into that state.
 
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at

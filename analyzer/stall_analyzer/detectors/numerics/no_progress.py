@@ -316,7 +316,7 @@ def _constant_answer(learning: LearningSignals, baseline: Baseline, course: Cour
 
 def _constant(learning: LearningSignals, exactly: bool) -> Finding:
     epochs = learning.epoch_losses
-    digits, why = "six", "although updating the weights always moves it a little"
+    digits, why = "six", "although updating the weights always moves a loss a little"
     reasons = (
         "The gradient is zero because of dead or saturated units or an operation without a "
         "gradient, or the optimizer was not given the variables."

@@ -16,12 +16,11 @@ How it is measured
 From the model that the TensorBoard callback stores: the units and activation of the last layer, and
 the name and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too,
 neither the error nor its square could be above 1 (2 and 4 for tanh), so a larger loss shows that
-they are not. A wrong answer from a
-classifier has a probability of at least one half and costs at least ln(2): a loss below ln(2) times
-the share of errors looks at something other than the accuracy does. The severity depends on the
-logged loss and accuracy: only what cannot work, or a run that makes no progress, is called lost.
-With relu in the last layer, a loss that is the same to its last digit in three epochs means that
-all outputs are zero.
+they are not. A wrong answer from a classifier has a probability of at least one half and costs at
+least ln(2): a loss below ln(2) times the share of errors is computed from other values than the
+accuracy. The severity depends on the logged loss and accuracy: only what cannot work, or a run that
+makes no progress, is called lost. With relu in the last layer, a loss that is the same to its last
+digit in three epochs means that all outputs are zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -177,8 +176,8 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
         return None
     return Mismatch(
         "Mean squared error on softmax outputs",
-        "It works, but its gradient vanishes where the model is confidently wrong; cross-entropy "
-        "learns faster there.",
+        "This works, but its gradient vanishes where the model is confidently wrong; "
+        "cross-entropy learns faster there.",
         Change("Use cross-entropy.", _loss("mse"), _loss("categorical_crossentropy")),
         "odd",
     )

@@ -67,8 +67,8 @@ def check(signals: Signals) -> Finding | None:
             )
             + " The gradient grows with the number of examples. "
             + (
-                "SGD uses it as it is, so a usual learning rate is far too high and nothing is "
-                "learned."
+                "SGD uses the gradient as it is, so a usual learning rate is far too high and "
+                "nothing is learned."
                 if learned_nothing
                 else "The learning rate has to be smaller by the same factor, unless the "
                 "optimizer divides by the size of the gradient, as Adam does."
