@@ -29,9 +29,10 @@ step, where their time goes, what they are doing right now, and how long the
 epoch will take. A run that is over is summarized in one sentence. Ctrl-C ends
 this command, not the runs.
 
-It reads what StallCallback, `watch` and `stall-analyze capture` write each second, and changes
-nothing. In a terminal, the display is refreshed; to a file or a pipe, a line is written when
-something has changed. If LOGDIR does not exist yet, the command waits until it does.
+It reads what StallCallback, `watch` and `stall-analyze capture` write each
+second, and changes nothing. In a terminal, the display is refreshed; to a file
+or a pipe, a line is written when something has changed. If LOGDIR does not
+exist yet, the command waits until it does.
 """
 
 EPILOG = """\
