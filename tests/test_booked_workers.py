@@ -18,7 +18,7 @@ from stall_analyzer.captures.capture_records import (
     Task,
 )
 from stall_analyzer.captures.stack_frames import Frame
-from stall_analyzer.detectors.cluster import straggler
+from stall_analyzer.detectors.cluster import host_missing, straggler
 from stall_analyzer.diagnose.diagnose import findings_of, signals_of
 from stall_analyzer.diagnose.users_code import with_lines
 from stall_analyzer.diagnose.verdict import judge
@@ -253,7 +253,26 @@ def test_what_a_worker_did_before_its_books_began_is_not_held_against_it() -> No
 
 def test_what_a_coordinators_wait_for_other_processes_was_for_is_not_known() -> None:
     """They may compute, or wait for their own input."""
-    kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS)
-    signals = signals_for(worker(0, kept, task=Task("chief", 0)))
+    signals = coordinator()
     assert signals.causes_ps["unknown.no_evidence"] == STEPS * 40 * PS_PER_MS
     assert signals.timeline.meetings is None
+    assert "Its steps ran in other processes" in judge(signals, ()).sentence
+    assert straggler.check(signals) is None
+    assert host_missing.check(signals) is None, "servers write nothing"
+
+
+def test_a_worker_that_a_coordinator_waits_for_alone_is_late() -> None:
+    """ParameterServerStrategy: the others have nothing to run until it is done."""
+    alone = BookItem(Account.REMOTE, "worker 1", "", 9, 500 * NS_PER_MS)
+    signals = coordinator(alone)
+    found = finding_about_late_workers(signals)
+    assert found.title == "worker 1 is late: the others wait 500 ms for it"
+    assert (found.lost_ps, found.lines) == (500 * PS_PER_MS, ())
+    assert '"grpc://box:1"' in found.change.after
+    assert "worker 1 made the others wait 500 ms (61%)" in judge(signals, (found,)).sentence
+
+
+def coordinator(item: BookItem | None = None) -> Signals:
+    kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS, item=item)
+    tasks = {"chief": ("box:9",), "worker": ("box:0", "box:1"), "ps": ("box:7",)}
+    return signals_for(worker(0, kept, task=Task("chief", 0), cluster=tasks))

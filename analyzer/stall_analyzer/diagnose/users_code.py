@@ -30,7 +30,7 @@ def with_lines(finding: Finding, signals: Signals) -> Finding:
 def _of_late_hosts(signals: Signals) -> tuple[CodeLine, ...]:
     """Each of them has its own reason."""
     late = signals.stragglers
-    most = max(MOST_LINES // len(late), 1)
+    most = max(MOST_LINES // max(len(late), 1), 1)
     each = (_costliest(late_lines(host, signals), host.reason.ps, most) for host in late)
     return tuple(chain.from_iterable(each))
 

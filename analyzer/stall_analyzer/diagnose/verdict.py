@@ -30,7 +30,7 @@ from stall_analyzer.model.findings import Finding, Verdict
 from stall_analyzer.model.format import listed, moment, percent, seconds, spoken
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.ledger import HostLedger, Ledger
-from stall_analyzer.model.timeline import Timeline
+from stall_analyzer.signals.cluster.remote_waits import is_coordinator, late_remote_worker
 from stall_analyzer.signals.ending.stall import Stall
 from stall_analyzer.signals.signals import Signals
 
@@ -85,7 +85,7 @@ def _beyond_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | N
 
 
 def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
-    timeline, host, ledger = signals.timeline, signals.host, signals.likely_ledger
+    timeline, ledger = signals.timeline, signals.likely_ledger
     costs = costs_of(ledger)
     primary = primary_bucket(ledger, findings)
     unknown = costs["unknown"]
@@ -94,7 +94,7 @@ def _of_its_time(signals: Signals, findings: tuple[Finding, ...]) -> Verdict:
         return _stalled(signals, findings, primary, confidence)
     saw_training = timeline.window.epoch is not None
     if not saw_training or costs["compute"] < HEALTHY_SHARE * worked_ps(ledger):
-        return _unknown(timeline, host, confidence)
+        return _unknown(signals, confidence)
     whole_ps = timeline.window.duration_ps
     return Verdict(
         "healthy",
@@ -142,7 +142,9 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     late = signals.stragglers
     cost, window = sum(host.cost_ps for host in late), signals.covered_by_all_ps
     once = bool(late) and all(host.once for host in late)
-    if not late or cost < (ACT_SHARE_ONCE if once else ACT_SHARE) * window:
+    if not late:
+        return _held_up_elsewhere(signals)
+    if cost < (ACT_SHARE_ONCE if once else ACT_SHARE) * window:
         return None
     names, reason = listed([host.host for host in late]), late[0].reason
     primary = reason.bucket if reason.bucket in ACTIONABLE else "communication"
@@ -160,6 +162,18 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
     prefix = "Slow once, not again" if once else "Slow in every epoch"
     confidence = 0.9 if reason.bucket else 0.7
     return Verdict(status, primary, f"{prefix}: {what}{why}", confidence, late[0].host)
+
+
+def _held_up_elsewhere(signals: Signals) -> Verdict | None:
+    """A coordinator that mostly waits for one of its workers."""
+    late, window = late_remote_worker(signals), signals.window_ps
+    if late is None or late.spent_ps < ACT_SHARE * window:
+        return None
+    sentence = (
+        f"Slow in every epoch: {late.name} made the others wait {seconds(late.spent_ps)} "
+        f"({percent(late.spent_ps, window)}). What it did was not recorded."
+    )
+    return Verdict("slow_always", "communication", sentence, 0.7)
 
 
 def _confidence(signals: Signals, unknown_ps: int) -> float:
@@ -313,11 +327,12 @@ def _title_of_reason(findings: Iterable[Finding], bucket: Bucket | None, cost_ps
     return ""
 
 
-def _unknown(timeline: Timeline, host: HostLedger, confidence: float) -> Verdict:
+def _unknown(signals: Signals, confidence: float) -> Verdict:
+    timeline = signals.timeline
     duration, later = timeline.window.duration_ps, timeline.later_epochs_ps
     noun = noun_of(timeline)
     usual = int(median(later)) if later else duration
-    why = _why_unknown(timeline, host)
+    why = _why_unknown(signals)
     if duration > SLOWER_FIRST * usual:
         sentence = (
             f"The first epoch took {seconds(duration)}, later ones {seconds(usual)}: "
@@ -333,9 +348,11 @@ def _device_share(host: HostLedger, duration: int) -> str:
     return f" A device computed for {percent(computed, duration)} of it." if computed else ""
 
 
-def _why_unknown(timeline: Timeline, host: HostLedger) -> str:
+def _why_unknown(signals: Signals) -> str:
     """Why no cause is named, and what little the trace shows."""
-    duration = timeline.window.duration_ps
+    host, duration = signals.host, signals.window_ps
+    if is_coordinator(signals):
+        return "Its steps ran in other processes, and what those did was not recorded."
     if not host.covered_ps:
         return "There is no profile of it, so the cause is not known."
     observed = " " + host.evidence["input"] if "input" in host.evidence else ""

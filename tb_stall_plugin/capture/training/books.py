@@ -176,6 +176,13 @@ class Books:
         if self.meets_others:
             self._at_call_end = self._since_ns, self._in_row()
 
+    def hand_over(self, whole: Entry, part: Entry, ns: int) -> None:
+        """Gives some of the time that one entry took in this row to another of its account."""
+        ns = min(ns, whole.row_ns)
+        whole.row_ns -= ns
+        part.row_ns += ns
+        part.count += 1
+
     def __enter__(self) -> None:
         """The capture itself is at work."""
         if self.is_mine:

@@ -23,6 +23,7 @@ from tb_stall_plugin.capture.training.busy_steps import is_in_loop
 from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
+from tb_stall_plugin.capture.training.remote_workers import RemoteWorkers
 from tb_stall_plugin.capture.training.traced_arguments import TracedArguments
 
 HOOKS = (
@@ -38,6 +39,7 @@ _replaced: list[tuple[Any, str, Any, Any]] = []
 # Shared by all fits: graphs outlive the fits for which they were traced.
 input_wait = InputWait()
 collective_wait = CollectiveWait()
+remote_workers = RemoteWorkers()
 _arguments = TracedArguments()
 
 
@@ -258,14 +260,22 @@ def _timed_beside(method: Method) -> Method:
 
 def _timed_elsewhere(method: Method) -> Method:
     """Times what a coordinator does with steps in other processes; it counts as calls of them."""
-    timed = _timed(Account.REMOTE, _no_name)(method)
 
     @functools.wraps(method)
     def elsewhere(*arguments: Any, **named: Any) -> Any:
         books = _of_this_thread()
         if books is not None:
             books.calls += 1
-        return timed(*arguments, **named)
+        books = _keeping(Account.REMOTE)
+        if books is None:
+            return method(*arguments, **named)
+        whole = books.entry(Account.REMOTE)
+        remote_workers.wait_begins()
+        try:
+            return _spend(books, whole, method, arguments, named)
+        finally:
+            for worker, ns in remote_workers.wait_ends().items():
+                books.hand_over(whole, books.entry(Account.REMOTE, f"worker {worker}"), ns)
 
     return elsewhere
 
@@ -284,6 +294,9 @@ def _replace_all() -> None:
     from tensorflow.python.data.ops.multi_device_iterator_ops import (  # noqa: PLC0415
         OwnedMultiDeviceIterator,
     )
+    from tensorflow.python.distribute.coordinator.cluster_coordinator import (  # noqa: PLC0415
+        Worker,
+    )
     from tensorflow.python.distribute.coordinator.values import RemoteValueImpl  # noqa: PLC0415
     from tensorflow.python.distribute.cross_device_ops import CollectiveAllReduce  # noqa: PLC0415
     from tensorflow.python.eager.polymorphic_function import polymorphic_function  # noqa: PLC0415
@@ -297,6 +310,7 @@ def _replace_all() -> None:
     _replace(OwnedMultiDeviceIterator, "get_next_as_optional", _timed_next)
     for name in ("schedule", "join", "fetch"):
         _replace(tf.distribute.coordinator.ClusterCoordinator, name, _timed_elsewhere)
+    _replace(Worker, "_process_closure", remote_workers.timed)
     _replace(RemoteValueImpl, "_wait_and_maybe_error", _timed_elsewhere)
     _replace(CollectiveAllReduce, "_all_reduce", _timed_exchange)
     for name in ("_all_reduce_per_replica_values", "_batch_all_gather"):

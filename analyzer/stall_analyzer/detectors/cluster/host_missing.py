@@ -30,6 +30,7 @@ from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.format import listed, seconds
 from stall_analyzer.model.patterns import pattern
+from stall_analyzer.signals.cluster.remote_waits import is_coordinator
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST504"
@@ -43,6 +44,8 @@ def check(signals: Signals) -> Finding | None:
     absent = (*cluster.missing, *cluster.unreadable)
     if not absent:
         return None
+    if is_coordinator(signals):
+        return None  # its workers are servers, which write nothing
     if cluster.waits_for_the_missing:
         return _never_joined(signals)
     said = [

@@ -12,7 +12,8 @@ Each collective is matched across hosts by its group and instance keys, or by it
 a capture timed it rather than a profile. It ends everywhere at once, so the host for which it is
 shortest came last, and the extra time on the others is how long they waited. The reason is what the
 late host's own ledger shows it did for longer than the others between one meeting and the next. If
-it was under a capture, the lines of its own code that this time went to are named.
+it was under a capture, the lines of its own code that this time went to are named. Under
+ParameterServerStrategy, the coordinator's capture knows which worker alone it waits for.
 
 Example
 worker1 was last in 39 of 40 meetings; the others waited 2.0 s for it. Between meetings it spent 2.0
@@ -25,7 +26,8 @@ Blind spots
 Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
 be the late one. What a worker does before its trace or its capture begins is not counted. Where one
 process has several replicas, the capture cannot time its collectives, so a worker that computes for
-longer than the others is not seen.
+longer than the others is not seen. What a worker of a ParameterServerStrategy spends its time on is
+not recorded.
 """
 
 from __future__ import annotations
@@ -43,6 +45,7 @@ from stall_analyzer.model.format import counted, listed, percent, seconds, spoke
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.cluster.late_lines import late_lines
+from stall_analyzer.signals.cluster.remote_waits import late_remote_worker
 from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
 from stall_analyzer.signals.signals import Signals
 
@@ -87,10 +90,10 @@ NO_ADVICE = ("Look at {host}: its own ledger shows what takes longer there.", ""
 
 def check(signals: Signals) -> Finding | None:
     late = signals.stragglers
+    if not late:
+        return _of_a_coordinator(signals)
     lost = min(sum(host.cost_ps for host in late), signals.window_ps)
     once = all(host.once for host in late)
-    if not late:
-        return None
     severity = severity_of(lost / signals.covered_by_all_ps, lost if once else None)
     if severity is None:
         return None
@@ -109,6 +112,45 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.85 if late[0].reason.bucket else 0.7,
         evidence=_evidence(late, signals),
     )
+
+
+def _of_a_coordinator(signals: Signals) -> Finding | None:
+    late = late_remote_worker(signals)
+    severity = severity_of(signals.share(late.spent_ps)) if late is not None else None
+    if late is None or severity is None:
+        return None
+    lost = seconds(late.spent_ps)
+    gain = partly(late.spent_ps, LEAST_SAVED, MOST_SAVED)
+    return Finding(
+        severity=severity,
+        title=f"{late.name} is late: the others wait {lost} for it",
+        explanation=(
+            f"While the coordinator waited for steps on other processes, {late.name} was the only "
+            f"one that still had a step to run for {signals.with_share(late.spent_ps)}, in "
+            f"{counted(late.count, 'wait')}. What it did was not recorded: computing, its input "
+            f"and fetching variables look the same from the coordinator."
+        ),
+        change=Change(
+            f"Profile {late.name} while it trains: it may be a slower machine, another program on "
+            f"it, or slower input.",
+            "",
+            "tf.profiler.experimental.client.trace(\n"
+            f'    "grpc://{_address_of(late.name, signals)}", logdir, duration_ms=5000)',
+        ),
+        lost_ps=late.spent_ps,
+        blames=("communication", "unknown"),
+        gain=gain,
+        later_gain=every_epoch(gain, signals),
+        confidence=0.7,
+        by_clocks=True,
+    )
+
+
+def _address_of(worker: str, signals: Signals) -> str:
+    """Servers of TensorFlow can be profiled at the address where they get their steps."""
+    cluster = (signals.capture.environment.cluster if signals.capture is not None else None) or {}
+    addresses = dict(enumerate(cluster.get("worker", ())))
+    return addresses.get(int(worker.rpartition(" ")[2]), "worker:2222")
 
 
 def _blames(late: Sequence[LateHost]) -> tuple[Bucket, ...]:
