@@ -93,5 +93,10 @@ def _free_port() -> int:
 
 def tf_config(addresses: Sequence[str], index: int) -> dict[str, str]:
     """The environment of one worker of a cluster."""
-    task = {"type": "worker", "index": index}
-    return {"TF_CONFIG": json.dumps({"cluster": {"worker": addresses}, "task": task})}
+    return tf_config_of({"worker": addresses}, "worker", index)
+
+
+def tf_config_of(cluster: Mapping[str, Sequence[str]], kind: str, index: int) -> dict[str, str]:
+    """The environment of one task of a cluster."""
+    task = {"type": kind, "index": index}
+    return {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})}

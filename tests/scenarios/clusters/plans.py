@@ -30,6 +30,7 @@ class Job:
     bucket: str = ""  # what the first of the late workers is late with
     finding: str = "ST502"  # that must be there; none if nobody is late
     watched: bool = False  # with the capture, instead of a profile of the whole
+    coordinated: bool = False  # by a ParameterServerStrategy; `steps` are rounds of several steps
     fit: bool = False  # … of Keras 2; otherwise a custom loop
     in_graph: bool = False  # the step itself takes its batch, from a distributed dataset
     pace_s: float = 0.0  # how long all workers take for each step
@@ -45,6 +46,11 @@ class Job:
     def ends_early(self) -> bool:
         """A worker of it is killed, vanishes or is never started."""
         return any(not p.starts or p.dies_before is not None for p in self.plans.values())
+
+    @property
+    def has_exchanges(self) -> bool:
+        """The diaries say when each worker comes to them."""
+        return self.watched and not (self.ends_early or self.coordinated)
 
     def injected_s(self, worker: int) -> float:
         plan = self.plans.get(worker, WorkerPlan())
@@ -125,6 +131,18 @@ JOBS = (
         "watched_in_turn_4", 4, "worker 1 waits for input in some steps, worker 3 for Python",
         {1: WorkerPlan(input_s=dict.fromkeys(EVERY[::3], 0.4)),
          3: WorkerPlan(python_s=dict.fromkeys(EVERY[1::3], 0.3))}, bucket="input", watched=True,
+    ),
+    Job(
+        "servers_even_2", 2, "two workers that do the same, for a coordinator", steps=10,
+        finding="", watched=True, coordinated=True,
+    ),
+    Job(
+        "servers_slow_2", 2, "worker 1 computes 180 ms longer in each step, for a coordinator",
+        {1: WorkerPlan(compute_s={0: 0.18})}, steps=10, watched=True, coordinated=True,
+    ),
+    Job(
+        "servers_slow_4", 4, "worker 2 computes 180 ms longer in each step, for a coordinator",
+        {2: WorkerPlan(compute_s={0: 0.18})}, steps=10, watched=True, coordinated=True,
     ),
     Job("fit_even_2", 2, "the same as even_2, in fit", finding="", watched=True, fit=True),
     Job(

@@ -25,6 +25,7 @@ from tests.scenarios.runner import (
     parser,
     started,
     tf_config,
+    tf_config_of,
 )
 
 JOB_TIMEOUT_S = 300
@@ -68,6 +69,8 @@ def run_job(job: Job, folder: Path) -> None:
 
 def _run_once(job: Job, folder: Path) -> bool:
     """Whether every worker ended as it was meant to."""
+    if job.coordinated:
+        return _run_coordinated(job, folder)
     began_s = time.monotonic()
     addresses = free_addresses(job.workers)
     plans = [job.plans.get(index, WorkerPlan()) for index in range(job.workers)]
@@ -87,6 +90,26 @@ def _run_once(job: Job, folder: Path) -> bool:
     crashed = any(code is not None and code < 0 for code in codes.values())
     died = all("died" in (folder / f"diary-{i}.txt").read_text() for i in killed)
     return died and not crashed
+
+
+def _run_coordinated(job: Job, folder: Path) -> bool:
+    """Servers never end by themselves."""
+    count = {"worker": job.workers, "ps": 1, "chief": 1}
+    cluster = {kind: free_addresses(number) for kind, number in count.items()}
+    processes = [
+        started(
+            ["tests.scenarios.clusters.ps_worker", job.name, kind, str(index), str(folder)],
+            folder / f"output-{kind}-{index}.txt",
+            tf_config_of(cluster, kind, index),
+        )
+        for kind, number in count.items()
+        for index in range(number)
+    ]
+    code = _wait(processes[-1], JOB_TIMEOUT_S)
+    for process in processes:
+        process.kill()
+        process.wait()
+    return code == 0
 
 
 def _end_all(processes: Sequence[subprocess.Popen[bytes]]) -> None:

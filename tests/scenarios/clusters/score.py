@@ -111,7 +111,9 @@ def score(job: Job, folder: Path) -> Score:
         _wait_until_over(folder / "logs")
     made = document([run_document(analyze(run)) for run in discover([str(folder / "logs")]).runs])
     (run,) = made["runs"]
-    recovered = {"ST504": _never_came, "ST505": _ended_first}.get(job.finding, _late)
+    recovered = {"ST504": _never_came, "ST505": _ended_first}.get(
+        job.finding, _late_server if job.coordinated else _late
+    )
     return Score(
         job.name,
         tuple(recovered(job, folder, run)),
@@ -120,7 +122,7 @@ def score(job: Job, folder: Path) -> Score:
         run["verdict"]["sentence"],
         run["window"]["duration_ps"] / 1e12,
         tuple(contradictions(run)),
-        _wrongly_named(job, folder, run) if job.watched and not job.ends_early else (),
+        _wrongly_named(job, folder, run) if job.has_exchanges else (),
     )
 
 
@@ -226,12 +228,38 @@ def _injected(spent: Mapping[str, Sequence[tuple[int, int]]]) -> tuple[str, str,
     return "compile", "compile", sum(seconds - usual for seconds in lengths["traced call"])
 
 
-def _diary(folder: Path, worker: int) -> dict[str, list[tuple[int, int]]]:
+def _diary(folder: Path, worker: int | str) -> dict[str, list[tuple[int, int]]]:
     spent: dict[str, list[tuple[int, int]]] = {}
     for entry in (folder / f"diary-{worker}.txt").read_text().splitlines():
         what, begin_ns, end_ns = entry.split("\t")
         spent.setdefault(what, []).append((int(begin_ns), int(end_ns)))
     return spent
+
+
+def _late_server(job: Job, folder: Path, run: Json) -> list[Recovered]:
+    """A coordinator knows for which worker it waits while the others have nothing to do, but not
+    what that worker does. It runs none of the program's Python, and so no line."""
+    diary = _diary(folder, "chief")
+    waited_ns = 0
+    for number in range(job.steps):
+        slow, usual = (diary.get(f"round {number} {what}", []) for what in ("slow", "usual"))
+        ended_ns = [max((end for _, end in ran), default=0) for ran in (slow, usual)]
+        waited_ns += max(ended_ns[0] - ended_ns[1], 0) if all(ended_ns) else 0
+    found = [f for f in run["findings"] if f["id"] == "ST502"]
+    return [
+        Recovered(
+            worker,
+            "",
+            waited_ns / 1e9,
+            found[0]["title"].partition(" is late")[0] if found else "",
+            "",
+            sum(f["lost_ps"] for f in found) / 1e12,
+            within=WITHIN_BY_CLOCKS,
+            line=NO_LINE,
+            found_line=_found_line(run, {}),
+        )
+        for worker in job.late
+    ]
 
 
 # ---------------------------------------------------------------- workers that are not there

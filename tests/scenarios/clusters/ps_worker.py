@@ -1,0 +1,78 @@
+"""A task of a job with a ParameterServerStrategy: ps_worker.py JOB TYPE INDEX FOLDER.
+
+The functions of a coordinator run on all workers alike, and contain no Python there. What makes one
+of them slow is in a file in its own folder.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import tensorflow as tf
+
+from tb_stall_plugin import watch
+from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
+from tests.scenarios.clusters.worker import BATCH, HANG_AFTER_S, Diary, computed_for
+from tests.scenarios.workloads import CLASSES, FEATURES
+
+SLOW = "slow_s.txt"
+USUAL_S = 0.02  # how long a step computes on every worker
+ROUND = 4  # steps that are scheduled before the coordinator waits for all of them
+
+
+def serve(job: Job, kind: str, index: int, folder: Path) -> None:
+    own = folder / f"{kind}-{index}"
+    own.mkdir()
+    plan = job.plans.get(index, WorkerPlan()) if kind == "worker" else WorkerPlan()
+    (own / SLOW).write_text(str(max(plan.compute_s.values(), default=0.0)))
+    os.chdir(own)
+    cluster = tf.distribute.cluster_resolver.TFConfigClusterResolver().cluster_spec()
+    tf.distribute.Server(cluster, job_name=kind, task_index=index).join()
+
+
+def coordinate(job: Job, folder: Path) -> None:
+    diary = Diary(folder / "diary-chief.txt")
+    with watch(folder / "logs", hang_after_s=HANG_AFTER_S) as watched:
+        resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
+        strategy = tf.distribute.ParameterServerStrategy(resolver)
+        coordinator = tf.distribute.coordinator.ClusterCoordinator(strategy)
+        with strategy.scope():
+            weights = tf.Variable(tf.zeros((FEATURES, CLASSES)))
+
+        @tf.function(autograph=False)
+        def step() -> Any:
+            began_s = tf.timestamp()
+            slow_s = tf.strings.to_number(tf.io.read_file(SLOW), tf.float64)
+            with tf.control_dependencies([computed_for(USUAL_S + slow_s)]):
+                x = tf.random.stateless_normal((BATCH, FEATURES), seed=(1, 2))
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_mean(tf.square(x @ weights - 1.0))
+            weights.assign_sub(0.01 * tape.gradient(loss, weights))
+            with tf.control_dependencies([loss]):
+                return slow_s, began_s, tf.timestamp()
+
+        watched.epoch()
+        for number in range(job.steps):
+            scheduled = [coordinator.schedule(step) for _ in range(ROUND)]
+            coordinator.join()
+            for ran in scheduled:
+                slow_s, began_s, ended_s = (float(value) for value in ran.fetch())
+                what = f"round {number} {'slow' if slow_s else 'usual'}"
+                diary.write(what, round(1e9 * began_s), round(1e9 * ended_s))
+            watched.step()
+    os._exit(0)  # the strategy waits for its servers, which never end
+
+
+def main(job_name: str, kind: str, index: int, folder: Path) -> None:
+    job = next(job for job in JOBS if job.name == job_name)
+    if kind == "chief":
+        coordinate(job, folder)
+    else:
+        serve(job, kind, index, folder)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], sys.argv[2], int(sys.argv[3]), Path(sys.argv[4]))
