@@ -39,6 +39,10 @@ CALL_WEIGHT = 10
 EAGER_WEIGHT = 1
 
 
+def starts_graph(name: str) -> bool:
+    return name.startswith(FUNCTION_PREFIX)
+
+
 def follow_training(trace: Trace) -> TrainingThread | None:
     """The training thread, or None if no thread calls TensorFlow functions (remote workers)."""
     line = _training_line(trace)

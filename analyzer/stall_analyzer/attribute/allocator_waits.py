@@ -12,7 +12,7 @@ import numpy as np
 
 from stall_analyzer.align.training_thread import HOST_PLANE
 from stall_analyzer.attribute.executor import Region
-from stall_analyzer.decode.vocabulary import op_type
+from stall_analyzer.decode.vocabulary import is_op
 from stall_analyzer.model.timeline import TrainingThread
 from stall_analyzer.model.trace import Trace
 from stall_analyzer.model.trace_rows import ABSENT, rows_called, rows_named, stat_of
@@ -72,7 +72,7 @@ class _Pools:
 
 def _long_ops(trace: Trace) -> Int64s:
     events = trace.events
-    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    ops = rows_named(trace, is_op)
     on_host = np.array([trace.planes[line.plane].name == HOST_PLANE for line in trace.lines])
     long = (events.duration_ps[ops] > WAIT_FROM_PS) & on_host[events.line[ops]]
     return np.asarray(ops[long], dtype=np.int64)

@@ -30,8 +30,8 @@ from stall_analyzer.decode.vocabulary import (
     INTRA_OP_THREADS,
     OP_KEEP_FROM_PS,
     PIPELINE_THREADS,
-    PY_FUNC_OPS,
-    op_type,
+    calls_python,
+    is_op,
 )
 from stall_analyzer.model.causes import code, codes
 from stall_analyzer.model.columns import MERGED, distinct
@@ -161,7 +161,7 @@ def _spread_ops(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:
     if not any(INTRA_OP_THREADS in line.name for line in trace.lines):
         return np.empty(0, np.int64), np.empty(0, np.int64)
     events = trace.events
-    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    ops = rows_named(trace, is_op)
     long = (events.duration_ps[ops] >= OP_KEEP_FROM_PS) & ~on_pipeline[events.line[ops]]
     return union(events.start_ps[ops[long]], events.end_ps[ops[long]])
 
@@ -190,7 +190,7 @@ def _native_work(trace: Trace, others: Work, on_pipeline: Bools) -> tuple[Int64s
 
 def python_rows(trace: Trace) -> Int64s:
     """Calls of Python functions by graphs."""
-    return rows_named(trace, lambda name: op_type(name) in PY_FUNC_OPS)
+    return rows_named(trace, calls_python)
 
 
 def _python_functions(trace: Trace, on_pipeline: Bools) -> tuple[Int64s, Int64s]:

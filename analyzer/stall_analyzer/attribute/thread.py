@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PREFIX
+from stall_analyzer.align.training_thread import FUNCTION_PREFIX, INITIALIZER_PREFIX, starts_graph
 from stall_analyzer.attribute.refine import relabel_inside
 from stall_analyzer.decode.vocabulary import CHECK_OPS, INPUT_OPS
 from stall_analyzer.model.causes import code, codes_of_bucket
@@ -113,7 +113,7 @@ def _lost_runs(trace: Trace, training: TrainingThread, span: slice) -> Int64s:
     unknown."""
     events = trace.events
     kernels = rows_inside(span, rows_called(trace, "EagerKernelExecute"))
-    is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
+    is_graph = names_where(trace, starts_graph)
     around = events.parent[kernels]
     kernels = kernels[(around >= 0) & is_graph[events.name[around]]]
     starts = np.append(np.sort(training.runs.start_ps), 1 << 62)
@@ -157,7 +157,7 @@ def _eager_cause(op: str) -> str:
 def _instantiations(trace: Trace, training: TrainingThread, span: slice) -> tuple[Int64s, Int64s]:
     """Before it is launched for the first time, a graph is optimized and instantiated."""
     events = trace.events
-    is_graph = names_where(trace, lambda name: name.startswith(FUNCTION_PREFIX))
+    is_graph = names_where(trace, starts_graph)
     graphs = np.flatnonzero(is_graph[events.name[span]]) + span.start
     _, first = np.unique(events.name[graphs], return_index=True)
     start, end = events.start_ps[graphs[first]], events.end_ps[graphs[first]]

@@ -11,7 +11,7 @@ import numpy as np
 
 from stall_analyzer.attribute.logging_cost import FLUSH, PREPARES, WRITES
 from stall_analyzer.attribute.thread import EAGER_PREFIX
-from stall_analyzer.decode.vocabulary import op_type
+from stall_analyzer.decode.vocabulary import is_op
 from stall_analyzer.model.causes import code, codes
 from stall_analyzer.model.columns import percentile
 from stall_analyzer.model.intervals import Layer, Tiling, among, overlay, paint
@@ -100,5 +100,5 @@ def _ops_per_run(trace: Trace, runs: int) -> float:
     """How many graph ops a run has, over the whole trace."""
     if runs == 0:
         return 0.0
-    counts = trace.totals.count[names_where(trace, lambda name: bool(op_type(name)))]
+    counts = trace.totals.count[names_where(trace, is_op)]
     return float(counts[counts <= ONCE * runs].sum()) / runs

@@ -61,8 +61,9 @@ class Assembler:
             self._strings.setdefault(text, len(self._strings))
         texts = np.array([self._strings[text] for text in used_texts], np.int64)
         for i, stat in enumerate(self.columns.stats):
-            self._number_texts(stat, self._resolved_stats[i], texts, tables.stat_names)
-            self._resolved_stats[i] = len(stat[2])
+            resolved, self._resolved_stats[i] = self._resolved_stats[i], len(stat[2])
+            if resolved < len(stat[2]):
+                self._number_texts(stat, resolved, texts, tables.stat_names)
 
     def _number_names(self, tables: Tables, result: PlaneResult, first: int, last: int) -> None:
         """Slots of the plane become indices into Trace.names."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
+from functools import partial
 from typing import NamedTuple, Protocol, TypeAlias
 
 from stall_analyzer.decode import vocabulary
@@ -85,9 +86,10 @@ class Tables:
         """`shortest_ps`: events of at least this length get a row, even if the analysis does not
         need it."""
         column = {name: i for i, name in enumerate(STAT_NAMES)}
-        keep_from_ps = (vocabulary.keep_from_ps(plane_name, name) for name in names.values())
+        from_ps = partial(vocabulary.keep_from_ps, plane_name)
+        keep_from_ps: Iterable[int] = map(from_ps, names.values())
         if shortest_ps is not None:
-            keep_from_ps = (min(from_ps, shortest_ps) for from_ps in keep_from_ps)
+            keep_from_ps = (min(ps, shortest_ps) for ps in keep_from_ps)
         return cls(
             names=tuple(names.values()),
             event_ids=int64s(names),

@@ -128,12 +128,22 @@ def op_type(name: str) -> str:
     return kind if colon and node and not node.endswith(":") else ""
 
 
+def is_op(name: str) -> bool:
+    return op_type(name) != ""
+
+
+def calls_python(name: str) -> bool:
+    """An op that calls a Python function."""
+    return op_type(name) in PY_FUNC_OPS
+
+
 def drop_line(plane_name: str, line_name: str) -> bool:
     if line_name.startswith(ANNOTATIONS):
         return True
     return plane_name.startswith("/device:") and line_name in DERIVED_DEVICE_LINES
 
 
+@lru_cache(MOST_NAMES)
 def keep_from_ps(plane_name: str, name: str) -> int:
     """How long an event with this name must be to get its own row: KEEP, FOLD, DROP or ps."""
     if plane_name.startswith("/device:"):
@@ -177,6 +187,7 @@ def join_gap_ps(name: str) -> int:
     return EXECUTOR_JOIN_GAP_PS if name == "ExecutorState::Process" else 0
 
 
+@lru_cache(MOST_NAMES)
 def fold_bits(name: str) -> int:
     """What a folded or kept op of this name says about the executor run around it."""
     kind = op_type(name)

@@ -34,6 +34,8 @@ class Layer(NamedTuple):
 
 def union(start: Int64s, end: Int64s) -> tuple[Int64s, Int64s]:
     """The same instants as disjoint intervals in order; empty ones vanish."""
+    if len(start) == 0:
+        return start, end
     full = end > start
     if not full.all():
         start, end = start[full], end[full]
@@ -53,6 +55,7 @@ def total(start: Int64s, end: Int64s) -> int:
 
 def paint(begin: int, end: int, layers: Sequence[Layer], default: int = NOTHING) -> Tiling:
     """Tile [begin, end): each instant gets the label of the first layer that covers it."""
+    layers = [layer for layer in layers if len(layer.start)]
     merged = [union(_clipped(la.start, begin, end), _clipped(la.end, begin, end)) for la in layers]
     bounds = distinct(np.array([begin, end], dtype=np.int64), *(x for m in merged for x in m))
     labels = np.full(max(len(bounds) - 1, 0), default, dtype=np.int64)
@@ -118,7 +121,7 @@ def time_in(tiling: Tiling, start: Int64s, end: Int64s, wanted: Int64s) -> Int64
 def times_in(tiling: Tiling, start: Int64s, end: Int64s, groups: Sequence[Int64s]) -> list[Int64s]:
     """The same for several groups of codes."""
     bounds, labels = tiling
-    if len(labels) == 0:
+    if len(labels) == 0 or len(start) == 0:
         return [np.zeros(len(start), np.int64) for _ in groups]
     lengths = between(bounds)
     # Both ends of all intervals at once: the tile that each is in, and how far.

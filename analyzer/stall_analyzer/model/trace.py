@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import field
 from functools import cached_property
 from typing import Protocol, TypeAlias
@@ -10,7 +10,7 @@ from typing import Protocol, TypeAlias
 from stall_analyzer.model.kinds import Framework
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
-from stall_analyzer.model.units import Int32s, Int64s, UInt32s
+from stall_analyzer.model.units import Bools, Int32s, Int64s, UInt32s
 
 StatValue: TypeAlias = "int | float | str | bytes"
 
@@ -114,6 +114,11 @@ class Trace:
     def numbers(self) -> Mapping[str, int]:
         """The index of each name."""
         return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def passed(self) -> dict[Callable[[str], bool], Bools]:
+        """For each test that was asked for, which names pass it."""
+        return {}
 
     @cached_property
     def _after(self) -> dict[str, dict[str, int]]:

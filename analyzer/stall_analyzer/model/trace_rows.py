@@ -14,12 +14,19 @@ ABSENT = -(1 << 62)  # a stat that an event does not have
 
 
 def names_where(trace: Trace, test: Callable[[str], bool]) -> Bools:
-    """For each name of the trace, whether it passes the test."""
-    return np.fromiter(map(test, trace.names), np.bool_, len(trace.names))
+    """For each name of the trace, whether it passes the test; remembered, since several stages ask
+    the same."""
+    found = trace.passed.get(test)
+    if found is None:
+        found = np.fromiter(map(test, trace.names), np.bool_, len(trace.names))
+        found.flags.writeable = False
+        trace.passed[test] = found
+    return found
 
 
 def rows_named(trace: Trace, test: Callable[[str], bool]) -> Int64s:
-    return rows_numbered(trace, [n for n, name in enumerate(trace.names) if test(name)])
+    wanted = names_where(trace, test)
+    return rows_where(wanted[trace.events.name]) if wanted.any() else np.empty(0, np.int64)
 
 
 def rows_beginning(trace: Trace, prefix: str | tuple[str, ...]) -> Int64s:

@@ -208,6 +208,7 @@ def _begin(memory_bytes: int) -> None:
 def load_ahead() -> None:
     for name in LOADED_AHEAD:
         import_module(name)
+    gc.freeze()  # what was imported stays
 
 
 def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
@@ -232,7 +233,6 @@ def _serve(requests: IO[bytes], answers: IO[bytes]) -> None:
             last_told_s = now_s
             tell(PROGRESS, (share, text))
 
-    gc.freeze()  # what was imported stays
     collect_rarely()
     while True:
         try:

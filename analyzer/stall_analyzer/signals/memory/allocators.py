@@ -12,7 +12,7 @@ import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions, allocator_rows
 from stall_analyzer.attribute.executor import Region
-from stall_analyzer.decode.vocabulary import BIT_GRADIENT, op_type
+from stall_analyzer.decode.vocabulary import BIT_GRADIENT, is_op
 from stall_analyzer.model.columns import distinct
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.timeline import AlignedTrace
@@ -163,7 +163,7 @@ def _kept(aligned: AlignedTrace, at: Int64s, in_use: Int64s) -> Int64s:
 def _wait(aligned: AlignedTrace, region: Region) -> MemoryWait:
     trace = aligned.trace
     events = trace.events
-    ops = rows_named(trace, lambda name: bool(op_type(name)))
+    ops = rows_named(trace, is_op)
     here = (events.line[ops] == region.line) & (events.start_ps[ops] == region.start_ps)
     op = int(ops[here][0])
     node = name_of(trace, op).rpartition(":")[0]
