@@ -266,7 +266,7 @@ def test_a_second_stage_that_comes_to_light_afterwards_is_named(tmp_path: Path) 
     )
     finding = found(python_generator.check(both.signals(tmp_path)), "act")
     assert finding.change.text.endswith(
-        "Next comes MapDataset:1, which causes most of the remaining wait."
+        "After that, look at MapDataset:1, which causes most of the remaining wait."
     )
     alone = found(python_generator.check(GENERATOR.signals(tmp_path)), "act")
     assert "Next" not in alone.change.text

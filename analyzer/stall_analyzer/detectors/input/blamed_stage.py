@@ -97,7 +97,7 @@ class BlamedStage:
         stage = self.culprit.next
         if stage is None or severity_of(rest) is None:
             return ""
-        return f" Next comes {stage.label}, which causes most of the remaining wait."
+        return f" After that, look at {stage.label}, which causes most of the remaining wait."
 
     @property
     def _waits(self) -> tuple[str, ...]:

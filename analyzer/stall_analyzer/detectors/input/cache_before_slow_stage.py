@@ -1,25 +1,27 @@
-"""The cache comes before the stage that takes the time.
+"""The cache comes before the slow stage instead of after it.
 
 What it finds
 A `cache()` in the pipeline, and a slow stage after it that runs again in every epoch.
 
 Why it stalls
-A cache keeps what it is given. Anything after it is done again for each element in each epoch.
+A cache keeps the output of the stages before it. Every stage after it runs again for each element
+in each epoch.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed; a Cache stage is
-among those that it reads from.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. One of the stages that this stage reads from is a Cache.
 
 Example
 `ds.cache().map(resize)`: the images are cached, but resized in every epoch.
 
 What to do
 Move the slow stage before `cache()`, unless its result must differ from epoch to epoch (random
-augmentation) or does not fit in memory. Keep `shuffle` after the cache: if it came first, every
-epoch would have the same order.
+augmentation) or does not fit in memory. Keep `shuffle` after the cache: if `shuffle` came first,
+every epoch would have the same order.
 
 Blind spots
-The trace does not show whether the function is random. The first epoch does not get faster.
+The trace does not show whether the function is random. Moving the stage does not make the first
+epoch faster.
 """
 
 from __future__ import annotations
@@ -63,11 +65,11 @@ def check(signals: Signals) -> Finding | None:
         title=f"{stage.label} comes after {cache.label} and runs in every epoch",
         explanation=(
             f"The pipeline has a cache, but training waited {signals.with_share(waited)} for "
-            f"{stage.label}, which comes after it and runs again in each epoch."
+            f"{stage.label}, which comes after the cache and runs again in each epoch."
         ),
         change=Change(
-            f"Move it before the cache, if its result is the same in each epoch and fits {where}. "
-            f"This helps from the second epoch on.",
+            f"Move the stage before the cache if its result is the same in each epoch and fits "
+            f"{where}. This helps from the second epoch on.",
             before=f"ds.{keep}.{shuffle}{call_of(stage)}.{batch}  # {stage.label}",
             after=f"ds.{parallel_call_of(stage)}.{moved}.{shuffle}{batch}",
             turns=turns,

@@ -1,22 +1,22 @@
 """The first epoch fills a cache; later epochs read from it.
 
 What it finds
-A wait for stages below `cache()` or `snapshot()`, which run in the first epoch only.
+A wait for the stages that feed a `cache()` or `snapshot()`; they run in the first epoch only.
 
 Why it stalls
 Each element is produced once, the first time it passes through the cache. Nothing is wrong with
 that: the first epoch pays for all the others.
 
 How it is measured
-Waits for input during which a stage below the cache was at work.
+Waits for input while a stage that feeds the cache was running.
 
 Example
 `ds.map(load).cache()`: 2.1 s in the first epoch, nothing afterward.
 
 What to do
 Nothing, if there are many later epochs. If the program is started often, `cache("file")` keeps the
-elements from one start to the next, as `snapshot` does. A faster stage below the cache shortens
-only the first epoch.
+elements on disk from one start to the next, as `snapshot` does. Speeding up a stage that feeds the
+cache shortens only the first epoch.
 
 Blind spots
 A cache larger than memory makes everything slow; the trace does not show that.
@@ -36,15 +36,15 @@ ID = "ST006"
 BUCKET = "input"
 
 _IN_MEMORY = Change(
-    "Leave it as it is for long training. For short runs that are started again and again, keep "
-    "the cache on disk, or make the stage below it faster.",
+    "If you train for many epochs, leave it as it is. For short runs that you start again and "
+    "again, keep the cache on disk, or speed up the stage that feeds it.",
     before="ds.map(load).cache()",
     after='ds.map(load).cache("cache_file")',
 )
 _ON_DISK = Change(
-    "Leave it as it is: the cache is kept on disk, and the next start finds it there as long as "
-    "the files stay in place. To fill it before the first epoch, read the data once before "
-    "training, or make the stage below it faster.",
+    "Leave it as it is: the cache is kept on disk, and the next run will find it there as long as "
+    "the files stay in place. To shorten the first epoch, fill the cache by reading the data once "
+    "before training, or speed up the stage that feeds it.",
     before="model.fit(ds)",
     after="for _ in ds:\n    pass  # fills the files\nmodel.fit(ds)",
 )
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.cache_fill"))
     beside = faster_beside_input(signals, in_python=culprit is not None and culprit.is_python)
     other = signals.causes_ps["input.wait"] + signals.causes_ps["input.shuffle_fill"]
-    what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages below it"
+    what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages that feed it"
     later = signals.later_epoch_ps
     after = f" Later epochs took {seconds(later)}." if later else ""
     return Finding(
@@ -65,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",
         explanation=(
             f"Training waited {signals.with_share(lost)} for elements on their way into the "
-            f"cache; {what} produced them. From the second epoch on they are read from the "
+            f"cache; {what} produced them. From the second epoch on, they are read from the "
             f"cache.{after}"
         ),
         change=_ON_DISK if _is_on_disk(signals) else _IN_MEMORY,

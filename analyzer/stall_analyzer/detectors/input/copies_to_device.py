@@ -4,22 +4,22 @@ What it finds
 Time in which a GPU computed nothing because data was being copied to it from the host.
 
 Why it stalls
-A copy that does not overlap with computation is a wait. From ordinary (pageable) memory it is
+A copy that does not overlap with computation is a wait. A copy from ordinary (pageable) memory is
 slower still: the driver copies twice, and the host cannot continue in the meantime.
 
 How it is measured
-Copies to the device while none of its kernels ran; CUPTI says whether their memory was pinned.
+Copies to the device while none of its kernels ran; CUPTI says whether they came from pinned memory.
 
 Example
-Batches of 77 MB of float images took 6.4 ms of every 21 ms step to copy.
+Copying a batch of float images (77 MB) took 6.4 ms of every 21 ms step.
 
 What to do
 Send smaller data types (uint8 images, cast on the device), and let tf.data prefetch to the device,
 which copies from pinned memory while the step runs.
 
 Blind spots
-Needs a trace of the device. AMD's profilers do not say whether memory was pinned. Checked by
-simulation only, without a real GPU.
+Needs a trace of the device. AMD's profilers do not say whether memory was pinned. Tested only on
+simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations
@@ -48,11 +48,11 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies to the device hold it up for {seconds(lost)}",
         explanation=(
-            f"For {signals.with_share(lost)} the device only received data.{_how(signals)} Copies "
-            "made while kernels run are not counted."
+            f"For {signals.with_share(lost)}, the device did nothing but receive data."
+            f"{_how(signals)} Copies made while kernels run are not counted."
         ),
         change=Change(
-            "Send fewer bytes, and send them ahead of the step.",
+            "Send fewer bytes, and send them before the step needs them.",
             "data = data.map(lambda x, y: (tf.cast(x, tf.float32) / 255, y))",
             "# uint8 through the pipeline, cast by the first layer on the device\n"
             "model = keras.Sequential([keras.layers.Rescaling(1 / 255), …])\n"

@@ -8,22 +8,22 @@ Even spread over all cores, the work for a batch takes longer than the step. Mor
 not help when every core is busy.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage ran
-in parallel, its functions kept at least half of the cores busy, and most of its time is neither
-Python nor image decoding.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage ran in parallel, its functions kept at least half of the cores busy, and most of
+its time is neither Python nor image decoding.
 
 Example
 Spectrograms computed from raw audio in `map`: 80 ms a batch on two cores, while the step needs 10
 ms.
 
 What to do
-Do it once instead of in each epoch: `cache()` after the map if it contains nothing random, or store
-the result. Or move the work into the model, where it runs on the accelerator in batches. Or do less
-of it.
+Do the work once instead of in each epoch: put `cache()` after the map if the map contains nothing
+random, or store the result. Or move the work into the model, where it runs on the accelerator in
+batches. Or do less of it.
 
 Blind spots
-In the first epoch a cache saves nothing, while stored results save everything: hence the wide
-range.
+In the first epoch a cache saves nothing, while stored results save everything. That is why the
+predicted range is so wide.
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ def check(signals: Signals) -> Finding | None:
     label, (cache, turns) = blamed.stage.label, cache_call(signals)
     cores = f" on {signals.pipeline.cores} cores" if signals.pipeline.cores else ""
     return blamed.finding(
-        title=f"{label} takes {blamed.per_batch} a batch, in parallel",
+        title=f"{label} takes {blamed.per_batch} a batch, even in parallel",
         explanation=(
             f"{blamed.opening(label)}. It already runs in parallel{cores}: the work itself takes "
             f"too long to hide behind the step."
         ),
         change=Change(
-            f"Do the work once: {cache} after the map if it contains nothing random, or store its "
-            f"result. Or move it into the model, or make it cheaper.",
+            f"Do the work once: put {cache} after the map if the map contains nothing random, or "
+            f"store its result. Or move the work into the model, or make it cheaper.",
             *cached_code(signals.pipeline, blamed.stage, cache),
             turns=turns,
         ),

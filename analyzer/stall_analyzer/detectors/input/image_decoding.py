@@ -8,8 +8,9 @@ The cost of decoding depends on the pixels stored, not on those used: a 4000 x 3
 shrunk to 224 x 224 is decoded in full.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
-parallel map, and most of the time in map functions goes to DecodeJpeg, DecodePng and similar ops.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage is a parallel map, and most of the time in map functions goes to DecodeJpeg,
+DecodePng and similar ops.
 
 Example
 `decode_jpeg`, then `resize` from 700 x 700 to 128 x 128: 6 ms per image, 85% of it decoding.
@@ -20,7 +21,7 @@ decodes to a fraction of the size; `decode_and_crop_jpeg` for crops; or `cache()
 the result fits in memory.
 
 Blind spots
-A serial map is reported as such (serial_map), because that is the easier thing to change first.
+A map that runs serially is reported as serial_map instead, because that is easier to change.
 """
 
 from __future__ import annotations
@@ -50,7 +51,9 @@ def check(signals: Signals) -> Finding | None:
     count, spent = sum(op.count for op in ops), sum(op.total_ps for op in ops)
     cores = f" on {pipeline.cores} cores" if pipeline.cores else ""
     return blamed.finding(
-        title=f"Decoding an image takes {seconds(spent // max(count, 1))}, {share} of the map",
+        title=(
+            f"Decoding an image takes {seconds(spent // max(count, 1))}, {share} of the map's time"
+        ),
         explanation=(
             f"{blamed.opening(blamed.stage.label)}; it already runs in parallel{cores}, and "
             f"{share} of its time is decoding ({count} images)."

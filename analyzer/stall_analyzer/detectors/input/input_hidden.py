@@ -4,19 +4,20 @@ What it finds
 A pipeline that is busy for much of the epoch while training never waits for it.
 
 Why it stalls
-It does not. It looks suspicious in every profile because it is always there, but making it faster
-changes nothing as long as the step takes longer.
+It does not. The pipeline looks suspicious in every profile because it is always busy, but making it
+faster changes nothing as long as the step takes longer.
 
 How it is measured
-Producing a batch takes a good part of the step's time, but waits and lost cores together are too
-small to be worth a change.
+Producing a batch takes a good part of the step's time, but the time that waits and lost cores cost
+is too short to be worth a change.
 
 Example
-15 ms to produce, 70 ms to compute, 0.1% waiting.
+A batch takes 15 ms to produce and a step 70 ms to compute; training spends 0.1% of its time
+waiting.
 
 What to do
 Nothing. If the step gets faster (a larger machine, mixed precision), check again: the title says
-how long a batch takes to produce, and steps cannot come faster than that.
+how long a batch takes to produce, and a step cannot be shorter than that.
 
 Blind spots
 On a CPU, native input takes cores from the step; that loss is estimated and must be small here.
@@ -49,8 +50,8 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
         explanation=(
-            f"Producing a batch takes {seconds(produce)} and a step {seconds(step)}. All of it "
-            f"runs in the background: input held up training for "
+            f"Producing a batch takes {seconds(produce)}, and a step takes {seconds(step)}. "
+            f"Batches are produced in the background: input held up training for "
             f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
         ),
         change=Change(

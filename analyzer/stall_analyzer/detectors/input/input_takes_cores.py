@@ -5,14 +5,15 @@ Batches that are always on time, but steps that are slow because the same cores 
 batches.
 
 Why it stalls
-On a CPU, training and native input ops share the cores: those that the step computes on, and the
-one that launches its ops and runs its Python. Nothing waits, and yet each step takes longer than it
-would if the batches were ready.
+On a CPU, training and native input ops share the cores: both those that the step computes on and
+the one that launches its ops and runs its Python. Nothing waits, and yet each step takes longer
+than it would if the batches were ready.
 
 How it is measured
-An estimate: while both are at work and need more cores than there are, the step loses what the
-pipeline's threads take. What the training thread does between the ops is compared with the fastest
-tenth of the same run's steps (ARCHITECTURE.md, `input.contention`).
+This is an estimate. While training and input together need more cores than there are, the step is
+assumed to lose the core time that the pipeline's threads take. The time that the training thread
+spends between the ops is compared with the fastest tenth of the same run's steps (ARCHITECTURE.md,
+`input.contention`).
 
 Example
 Two threads decode JPEGs for a convolutional network on two cores: the step takes 1.6 times as long.
@@ -20,7 +21,7 @@ Two threads decode JPEGs for a convolutional network on two cores: the step take
 What to do
 Make input cheaper rather than more parallel: cache after the expensive map if the result fits in
 memory, store data in the form the model needs, decode fewer pixels. Fewer threads for input
-(`threading.private_threadpool_size`) help where input is far ahead of the step.
+(`threading.private_threadpool_size`) help if input is far ahead of the step.
 
 Blind spots
 The estimate is a model of the scheduler, not a measurement, and says nothing about runs on a GPU.
@@ -70,8 +71,8 @@ def check(signals: Signals) -> Finding | None:
         title="Input takes cores from the steps",
         explanation=(
             f"{'The batches are on time, but preparing' if in_time else 'Preparing batches'}"
-            f"{' them' if in_time else ''}{where} runs on the cores that the steps need, and each "
-            "step takes longer. How much longer is an estimate."
+            f"{' them' if in_time else ''}{where} takes up cores that the steps need, so each "
+            "step takes longer. How much longer is only an estimate."
             + (" More parallel calls would make it worse." if in_time else "")
         ),
         change=_change(signals, maps[0] if maps else None, in_time),
@@ -91,7 +92,7 @@ def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
     ways = ["store the images at the size the model uses"] if decoding else []
     ways += ["give input fewer threads"] if in_time else []
     if stage is None or is_stored(pipeline, stage):
-        text = ", or ".join(ways or ["do less work in it"])
+        text = ", or ".join(ways or ["do less work in the pipeline"])
         return Change(f"Make input cheaper: {text}.", "", _FEWER_THREADS if in_time else "")
     cache, turns = cache_call(signals)
     before, after = cached_code(pipeline, stage, cache)

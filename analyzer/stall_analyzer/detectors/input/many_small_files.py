@@ -2,27 +2,27 @@
 
 What it finds
 A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record
-dataset made of very many tiny files.
+dataset made of a great many tiny files.
 
 Why it stalls
 Opening and closing a small file takes longer than reading its content; on network storage it takes
 milliseconds per file. Reading one large file sequentially costs next to nothing.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. One of these
-must be true of it: ReadFile ran about once per element and took most of the time of its ops; its
-elements are so small that nearly all the time goes to opening a file and calling a function; or a
-record reader had many files with only a few records each.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. One of these must be true of that stage: ReadFile ran about once per element and took most
+of the time of its ops; its elements are so small that nearly all of its time goes to opening a file
+and calling a function; or it is a record reader that had many files with only a few records each.
 
 Example
-24,000 files of 256 bytes, 47 µs each: 38 ms for a batch of 800.
+24,000 files of 256 bytes took 47 µs each: 38 ms for a batch of 800.
 
 What to do
 Rewrite the data once as TFRecord files of 100 MB or more and read those, parsing whole batches.
 Until then, read several files at once: `num_parallel_calls=tf.data.AUTOTUNE`.
 
 Blind spots
-Files in the operating system's cache are fast; the first run after a reboot is slower.
+Files in the operating system's cache are fast to open; the first run after a reboot is slower.
 """
 
 from __future__ import annotations

@@ -1,15 +1,17 @@
-"""A map over single elements spends its time calling its function.
+"""A map over single elements spends most of its time calling its function.
 
 What it finds
 A map of cheap native ops that runs once for each element of a batch and holds up the step.
 
 Why it stalls
-Each function call costs tf.data tens of microseconds. For a few additions per element that is
-nearly all of the time, and it is paid once per row instead of once per batch.
+Each function call costs tf.data tens of microseconds. If the function only does a few additions per
+element, the call itself is nearly all of the cost, and it is paid once per row instead of once per
+batch.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
-map that takes less than 100 µs an element, with many elements in each batch.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage is a map that takes less than 100 µs an element, with many elements in each
+batch.
 
 Example
 `ds.map(scale).batch(1024)`: 1,024 calls of 40 µs add up to 41 ms; `ds.batch(1024).map(scale)` takes

@@ -1,18 +1,19 @@
-"""Nothing is prefetched: producing a batch and computing on it take turns.
+"""Nothing is prefetched: no batch is produced while a step computes.
 
 What it finds
 A pipeline in which no stage works ahead, so that the step waits for each whole batch to be
 produced.
 
 Why it stalls
-A batch that is produced only when asked for cannot be produced while the step before it computes.
+A batch that is produced only when asked for cannot be produced while the previous step is still
+computing.
 
 How it is measured
-Neither a `Prefetch` nor a parallel stage is among those that ran. The loss is the part of the wait
-that would have fit behind the step.
+Neither a `Prefetch` nor a parallel stage is among the stages that ran. The cost is the part of the
+wait that could have been hidden behind the step.
 
 Example
-20 ms to produce, 15 ms to compute: 35 ms a step, where 20 ms would do.
+A batch took 20 ms to produce and 15 ms to compute: 35 ms a step, although 20 ms would be enough.
 
 What to do
 End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds it by itself, but not
@@ -53,8 +54,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"Nothing is prefetched: {seconds(lost)} of input work could hide behind the steps",
         explanation=(
             f"Producing a batch takes {seconds(produce)} and starts only when the step "
-            f"asks for it; no stage of the pipeline works ahead. Of the wait, {seconds(lost)} "
-            f"would fit behind the steps."
+            f"asks for it; no stage of the pipeline works ahead. {seconds(lost)} of the wait "
+            f"could be hidden behind the steps."
         ),
         change=Change(
             "End the pipeline with prefetch.",

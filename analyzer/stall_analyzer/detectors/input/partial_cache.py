@@ -1,10 +1,10 @@
 """A cache was never completely filled, so it is thrown away.
 
 What it finds
-A cache() in the pipeline that was not read to its end, so that none of it is kept.
+A cache() in the pipeline that was not read to the end, so nothing in it is kept.
 
 Why it stalls
-Every epoch reads and prepares the data again, although the program caches it.
+Every epoch reads and prepares the data again, even though the program asks for a cache.
 
 How it is measured
 tf.data's warning on the job's console.
@@ -35,7 +35,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider" if warning.count > 1 else "note",
-        title="cache() was not read to its end, so nothing was cached",
+        title="cache() was not read to the end, so nothing was cached",
         explanation=f"{quoted(warning)} What had been cached is discarded.",
         change=Change(
             "Call take() before cache().",

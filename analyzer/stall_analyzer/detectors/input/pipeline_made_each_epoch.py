@@ -5,29 +5,30 @@ Time in which the training thread created an iterator or waited for an old one t
 
 Why it stalls
 Each epoch of `fit` creates a new iterator: the pipeline's graph is rewritten, its functions are
-instantiated, files are opened. Tearing down the old one waits for its threads and for whatever they
-are doing at that moment. One of them tunes the pipeline: it sleeps between checks, each time twice
-as long as before. In our runs, slow teardowns lasted as long as that sleep, and the processors were
-idle.
+instantiated, files are opened. Before the old iterator is gone, its threads have to finish whatever
+they are doing at that moment. One of these threads tunes the pipeline: it sleeps between checks,
+each time twice as long as before. In our runs, slow teardowns lasted as long as that sleep, and the
+processors were idle meanwhile.
 
 How it is measured
-Eager ops that create iterators and datasets, and slow deletions of their handles, on the training
-thread.
+The time that the training thread spends in eager ops that create iterators and datasets, and in
+slow deletions of their handles.
 
 Example
-`for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of every 0.8 s.
+`for epoch in range(100): model.fit(make_dataset(), epochs=1)` on small data: 0.3 s of every 0.8 s
+went to iterators.
 
 What to do
 Create one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
-outside the loop. Call `fit` once for all epochs, not once for each. Where the teardown is what
-takes so long, turn autotuning off. In loops that were short and busy, 34 of 125 teardowns were slow
-with autotuning (taking about half of the epoch), and none of 50 without it.
+outside the loop. Call `fit` once for all epochs, not once for each. If it is the teardown that
+takes so long, turn autotuning off. In short, busy loops, 34 of 125 teardowns were slow with
+autotuning (taking about half of the epoch), and none of 50 without it.
 
 Blind spots
-Whether a teardown is slow is a matter of chance, and the next epoch may be spared. So such a
-finding is never rated "act", and its time counts as one-time. The very first iterator is always
-needed. A trace that ends with the first epoch does not show whether another one would be created,
-so in that case only slow teardowns count.
+Whether a teardown is slow is a matter of chance, and the next epoch may be spared. A finding about
+a slow teardown is therefore never rated "act", and its cost counts as one-time. The very first
+iterator is always needed. A trace that ends with the first epoch does not show whether another
+iterator would be created, so in that case only slow teardowns are reported.
 """
 
 from __future__ import annotations
@@ -107,8 +108,8 @@ def _slow_ending(signals: Signals, lost: int) -> Finding:
         title=f"Ending an iterator took {seconds(lost)}",
         explanation=(
             f"The training thread waited {signals.with_share(lost)} for the pipeline's teardown. "
-            "Usually a teardown waits for the thread that tunes the pipeline: the longer the "
-            "epoch lasts, the longer that thread sleeps, and sometimes it misses the end. "
+            "A slow teardown is usually waiting for the thread that tunes the pipeline: the longer "
+            "the epoch lasts, the longer that thread sleeps, and sometimes it sleeps past the end. "
             "Whether that happens again is a matter of chance."
         ),
         change=_NO_AUTOTUNING,

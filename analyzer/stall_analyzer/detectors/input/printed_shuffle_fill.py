@@ -1,14 +1,15 @@
 """The console says how long the shuffle buffer took to fill.
 
 What it finds
-A shuffle buffer whose first filling took more than ten seconds.
+A shuffle buffer that took more than ten seconds to fill for the first time.
 
 Why it stalls
-The first batch comes only when the buffer is full: all of it is read before the first step.
+There is no first batch until the buffer is full, so every element in it is read before the first
+step.
 
 How it is measured
-When filling takes longer than ten seconds, tf.data prints its progress every ten seconds, and
-finally that the buffer is filled. The timestamps of these lines show how long it took.
+When filling takes longer than ten seconds, tf.data prints its progress every ten seconds and, at
+the end, that the buffer is filled. The timestamps of these lines show how long it took.
 
 Example
 "Filling up shuffle buffer (this may take a while): 940 of 3000" and so on: 32 s for 3,000 elements.
@@ -19,7 +20,7 @@ read or decoded.
 
 Blind spots
 Buffers that fill in less than ten seconds print nothing. If two buffers fill at the same time, only
-the first is followed. Later epochs fill the buffer again, which is not counted here.
+the first is tracked. Later epochs fill the buffer again, which is not counted here.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
     if fill is None:
         return None
     took = seconds(int(fill.seconds * PS_PER_S))
-    so_far = "" if fill.is_filled else "; in the last line, the buffer was not yet full"
+    so_far = "" if fill.is_filled else "; as of the last such line, the buffer was not yet full"
     return Finding(
         severity="consider",
         title=f"Filling the shuffle buffer took {took} before the first step",

@@ -1,8 +1,8 @@
 """A Python function inside `Dataset.map` keeps training waiting.
 
 What it finds
-`tf.py_function` or `tf.numpy_function` in a map (or filter) whose Python takes longer than the step
-that it should hide behind.
+`tf.py_function` or `tf.numpy_function` in a map (or filter) whose Python code takes longer than a
+step, so that it cannot be hidden behind one.
 
 Why it stalls
 Python runs on one core at a time, however many parallel calls the map has: all of them share the
@@ -10,8 +10,8 @@ interpreter's lock with each other and with the training loop. tf.data never mak
 parallel by itself, because it cannot know what the function does.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is a
-map, and most of the time in map functions is spent in PyFunc ops.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage is a map, and most of the time in map functions is spent in PyFunc ops.
 
 Example
 `ds.map(lambda x, y: (tf.py_function(augment, [x], tf.float32), y))` at 25 ms a batch, while the
@@ -19,13 +19,13 @@ step needs 5 ms: each step waits 20 ms.
 
 What to do
 Write the function with TensorFlow ops, so that tf.data can run it on all cores. If it must stay in
-Python, run it once and store the result, or give the map parallel calls where the time is spent
-outside the interpreter (files, network, numpy on large arrays).
+Python, run it once and store the result, or, if its time is spent outside the interpreter (files,
+network, numpy on large arrays), give the map parallel calls.
 
 Blind spots
-Python time includes waiting for the interpreter's lock; what held it is not visible. How fast the
-same work would be in TensorFlow ops is not known until it is tried, so the predicted saving is a
-wide range.
+Python time includes waiting for the interpreter's lock; what held the lock is not visible. How fast
+the same work would be in TensorFlow ops is not known until it is tried, so the predicted saving is
+a wide range.
 """
 
 from __future__ import annotations
@@ -56,8 +56,8 @@ def check(signals: Signals) -> Finding | None:
     return blamed.finding(
         title=f"The Python function in {stage.label} takes {blamed.per_batch} a batch",
         explanation=(
-            f"{blamed.opening(stage.label)}, running a py_function or numpy_function. It runs "
-            f"{how}: Python uses one core, and tf.data cannot speed it up."
+            f"{blamed.opening(stage.label)}, running a py_function or numpy_function. The "
+            f"function runs {how}: Python uses one core, and tf.data cannot speed it up."
         ),
         change=Change(
             "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "

@@ -2,24 +2,25 @@
 
 What it finds
 `Dataset.from_generator`, a generator given to `fit`, or a `keras.utils.PyDataset` (`Sequence`)
-whose Python takes longer than the step that it should hide behind.
+whose Python code takes longer than a step, so that it cannot be hidden behind one.
 
 Why it stalls
 A generator makes one element after another on one thread, under the interpreter's lock. With one
 worker, Keras asks a PyDataset for one batch at a time.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
-the Generator.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage is the Generator.
 
 Example
-A PyDataset reads and scales 64 images in 30 ms a batch; the step needs 4 ms and waits 26 ms.
+A PyDataset takes 30 ms to read and scale a batch of 64 images; the step itself needs 4 ms, so it
+waits 26 ms.
 
 What to do
 Ideally, describe the data to tf.data (files, arrays, records) and do the work in `map` with
 TensorFlow ops. For a PyDataset, use more `workers`, with `use_multiprocessing=True` if the work is
-pure Python, but no more than the cores that training leaves free. If a generator of single rows
-yields whole batches instead, that saves only the calls between Python and TensorFlow.
+pure Python, but no more than the cores that training leaves free. Changing a generator of single
+rows to yield whole batches saves only the calls between Python and TensorFlow.
 
 Blind spots
 The trace shows the same kind of stage for a generator and a PyDataset, so both remedies are given.
@@ -59,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
     if rows >= ROWS_PER_BATCH:
         each = (
             f" For each batch it is called {rows:.0f} times, each time through Python. Yielding "
-            f"whole batches saves these calls, but not the work between them."
+            f"whole batches would save these calls, but not the work between them."
         )
     workers = _workers(signals.pipeline.cores)
     more = (

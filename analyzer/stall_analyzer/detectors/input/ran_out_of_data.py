@@ -4,8 +4,8 @@ What it finds
 Keras's warning that the dataset had fewer batches than steps_per_epoch asks for.
 
 Why it stalls
-Keras ends the training there, or makes an epoch of the few batches that are left: later epochs are
-short or empty, and what looks like a stall is the end of the data.
+Keras either ends training at that point or treats the few batches that are left as an epoch. Later
+epochs are then short or empty, and what looks like a stall is the end of the data.
 
 How it is measured
 The warning on the job's console.
@@ -18,7 +18,7 @@ Repeat the dataset, or leave out steps_per_epoch, so that an epoch is one pass o
 
 Blind spots
 Keras 3 prints the same warning once after the first epoch if it could not know how long a generator
-is; then nothing is wrong.
+is; in that case, nothing is wrong.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ def check(signals: Signals) -> Finding | None:
             f"later epochs may have no data at all."
         ),
         change=Change(
-            "Repeat the dataset, or let an epoch be one pass over it.",
+            "Repeat the dataset, or leave out steps_per_epoch, so that an epoch is one pass over "
+            "it.",
             "model.fit(data, steps_per_epoch=steps, epochs=epochs)",
             "model.fit(data.repeat(), steps_per_epoch=steps, epochs=epochs)",
         ),

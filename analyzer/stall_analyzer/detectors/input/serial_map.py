@@ -10,8 +10,8 @@ by itself, but not for functions with state (random ops, variables) unless a bat
 and not where its graph rewrites are turned off.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage ran
-as `Map`, not as `ParallelMap`, and no Python runs in it.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage ran as `Map`, not as `ParallelMap`, and no Python runs in it.
 
 Example
 `ds.batch(32).map(augment)` with `tf.random.uniform` inside: stateful and therefore serial, 20 ms a
@@ -19,8 +19,8 @@ batch.
 
 What to do
 Use `map(f, num_parallel_calls=tf.data.AUTOTUNE)`. For random ops, `tf.random.stateless_*` with a
-seed keeps the results repeatable. `filter` and `scan` cannot run in parallel: do the costly part in
-a map before them, which can.
+seed keeps the results repeatable. `filter` and `scan` cannot run in parallel: move the costly part
+into a separate map before them; that map can.
 
 Blind spots
 If the training step itself computes on the same cores, a parallel map takes some of them away; the
@@ -55,7 +55,7 @@ def check(signals: Signals) -> Finding | None:
     label, cores = blamed.stage.label, signals.pipeline.cores or CORES_AT_LEAST
     decoding = op_share(signals.pipeline, *DECODE_OPS)
     mentions = decoding >= MENTION_SHARE
-    mostly = f" {percent(decoding, 1)} of its ops' time is decoding." if mentions else ""
+    mostly = f" {percent(decoding, 1)} of its ops' time goes to decoding." if mentions else ""
     return blamed.finding(
         title=f"{label} runs serially and takes {blamed.per_batch} a batch",
         explanation=(
@@ -72,7 +72,7 @@ def _why_serial(stage: Stage) -> str:
     if is_filter(stage) or is_scan(stage):
         return f"{call_of(stage, '…')} has no parallel form."
     return (
-        "tf.data did not make it parallel by itself: the function has state (random ops, "
+        "tf.data did not make it parallel by itself: either the function has state (random ops, "
         "variables), or tf.data's rewrites are turned off."
     )
 
@@ -90,7 +90,8 @@ def _change(stage: Stage, works_ahead: bool) -> Change:
         )
     if is_scan(stage):
         return Change(
-            "Do what needs no state in a map before it, which can run in parallel.",
+            "Move the work that needs no state into a separate map before the scan; that map can "
+            "run in parallel.",
             before,
             f"ds.map(without_state, {PARALLEL}).scan(state, f){behind}",
         )

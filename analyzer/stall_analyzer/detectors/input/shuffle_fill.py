@@ -16,13 +16,13 @@ Example
 
 What to do
 Shuffle something cheap (file names, indices, records) and map afterward; the buffer then also needs
-less memory. Or make the buffer smaller. Keep it after a `cache()`, which would otherwise freeze its
-order.
+less memory. Or make the buffer smaller. Keep `shuffle` after any `cache()`; a cache after it would
+freeze the order.
 
 Blind spots
-The elements have to be produced in any case. Where the pipeline is slower than the steps, filling
-the buffer only moves a wait that would come later anyway; the predicted saving counts only what
-would hide behind the steps.
+The elements have to be produced in any case. Where the pipeline is slower than the steps, the time
+to fill the buffer is only a wait that would otherwise come later; the predicted saving counts only
+the work that could be hidden behind the steps.
 """
 
 from __future__ import annotations
@@ -75,10 +75,10 @@ def check(signals: Signals) -> Finding | None:
             f"filled {when}."
             + (
                 " The pipeline is slower than the steps anyway, so a smaller buffer would only "
-                "move the wait: speed up what feeds it."
+                "move the wait: speed up the stages that feed it."
                 if held
-                else f" Without the buffer, {seconds(saved)} of that work would hide behind the "
-                "steps or not be done at all."
+                else f" Without the buffer, {seconds(saved)} of that work would be hidden "
+                "behind the steps or not be done at all."
             )
         ),
         change=_change(signals, stage, slowest),
@@ -101,7 +101,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
     if slowest is None or not is_map(slowest) or is_stored(signals.pipeline, slowest):
         return Change(
             "Use a smaller buffer. To still mix the data well, shuffle the file names, or shuffle "
-            "the data once when it is stored.",
+            "the data once when you store it.",
             before=f"ds.{call}.batch(n)",
             after=f"ds.{smaller}.batch(n)",
         )

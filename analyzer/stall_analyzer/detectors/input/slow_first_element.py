@@ -19,8 +19,8 @@ Load what is needed before `fit` (once, not once per iterator), or stream it: me
 records, fewer directories to list.
 
 Blind spots
-What Python does before its first `yield` is not visible without the Python tracer. Loading before
-`fit` shortens the epoch but not the program, unless there is less to load.
+What a generator does before its first `yield` is not visible without the Python tracer. Loading the
+data before `fit` shortens the epoch but not the whole run, unless there is less to load.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
     culprit = culprit_of(signals.pipeline, signals.intervals_of("input.first_element"))
     gain = partly(lost, LEAST_SAVED, 1.0)
     generator = culprit is not None and culprit.reason == GENERATOR
-    where = f", most of it in {culprit.stage.label}" if culprit else ""
+    where = f", most of that time in {culprit.stage.label}" if culprit else ""
     why = (
         " That is when a generator runs everything before its first yield."
         if generator
@@ -60,8 +60,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The first batch took {seconds(lost)} longer than the others",
         explanation=(
-            f"The first step waited {signals.with_share(lost)} longer for its batch than the "
-            f"later ones{where}.{why} This happens "
+            f"The first step waited {signals.with_share(lost)} longer for its batch than "
+            f"later steps did{where}.{why} This happens "
             f"{'in each epoch, with each new iterator' if again else 'once'}."
         ),
         change=Change(
@@ -72,8 +72,8 @@ def check(signals: Signals) -> Finding | None:
         )
         if generator
         else Change(
-            "Open and list less before the first element: fewer directories, an index written "
-            "once, smaller buffers; or prepare the iterator before training starts.",
+            "Open and list less before the first element: use fewer directories, an index that is "
+            "written once, or smaller buffers. Or prepare the iterator before training starts.",
         ),
         lost_ps=lost,
         gain=gain,

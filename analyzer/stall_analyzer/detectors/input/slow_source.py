@@ -4,14 +4,14 @@ What it finds
 A reader of records or lines (TFRecord, text, fixed-length, CSV) that holds up the step.
 
 Why it stalls
-A reader reads one file after another on one thread. It also decompresses files, at about 100 MB/s,
-and network storage is slow to respond.
+A reader reads one file after another on one thread. It also decompresses files, at only about 100
+MB/s. Network storage is slow to respond, too.
 
 How it is measured
-While the step waits for its batch, the innermost pipeline stage at work is blamed. That stage is
-the reader. A capture also counts what the process read from its disks in the first epoch; divided
-by the time that training waited for input, this gives the highest rate that the disks can have
-reached.
+While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
+running. That stage is the reader. A capture also counts what the process read from its disks in the
+first epoch; divided by the time that training waited for input, this gives the highest rate at
+which the disks can have delivered data.
 
 Example
 A single gzip TFRecord file: 0.7 ms a record in the reader, 20 ms a batch.
@@ -22,7 +22,7 @@ Skip compression where the disk is fast. Store smaller records.
 
 Blind spots
 The trace does not show whether the time goes to the disk, the network or decompression. A capture
-recognizes a disk that could do more, but cannot distinguish decompression from the network.
+recognizes a disk that could deliver more, but cannot distinguish decompression from the network.
 """
 
 from __future__ import annotations
@@ -61,7 +61,10 @@ def check(signals: Signals) -> Finding | None:
         how = (
             "Several files are already read in parallel, so storage or decompression is the limit."
         )
-        advice = "Store the records uncompressed or smaller, and closer to the machine."
+        advice = (
+            "Store the records uncompressed or make them smaller, and keep them closer to the "
+            "machine."
+        )
     elif not reader_code(stage, at_once=True):
         how = "One thread reads it all."
         advice = "Rewrite the data once as several TFRecord files and read those in parallel."

@@ -1,7 +1,7 @@
 """Training waits for its batches, and no profile says which stage is slow.
 
 What it finds
-Captured runs without a profile in which the training thread waits for input.
+Captured runs that have no profile and whose training thread waits for input.
 
 Why it stalls
 Batches are produced more slowly than the step uses them.
@@ -14,8 +14,9 @@ Example
 200 steps spent 12.6 s of 14.2 s waiting for their batches.
 
 What to do
-Prepare batches in parallel while the step runs: `prefetch` and `num_parallel_calls`. Where Python
-makes them, do more of the work before training or in TensorFlow ops. A profile names the stage.
+Prepare batches in parallel while the step runs: `prefetch` and `num_parallel_calls`. If Python
+produces them, do more of that work before training or in TensorFlow ops. A profile would name the
+slow stage.
 
 Blind spots
 Without a profile it is not known which stage of the pipeline is slow.
