@@ -78,7 +78,7 @@ class PhaseEntry(TypedDict):
     start_ps: Ps
     end_ps: Ps
     name: PhaseName
-    error_ps: Ps  # How far off its end may be; 0 if it is exact.
+    error_ps: Ps  # How far off the phase's end may be; 0 if it is exact.
     buckets_ps: BucketTimes
 
 
@@ -104,7 +104,7 @@ class EstimateEntry(TypedDict):
     causes_ps: CauseTimes
     one_time_ps: Ps
     recurring_ps: Ps
-    ranges_ps: dict[Bucket, RangeEntry]  # For all buckets; nine of ten ranges hold the true value.
+    ranges_ps: dict[Bucket, RangeEntry]  # For all buckets; nine out of ten hold the true value.
     rests_on: list[str]  # What it is based on, in sentences.
     estimated_ps: Ps  # How much of the window was not traced.
     profiled_steps: Count  # Training steps that it is based on.
@@ -182,7 +182,7 @@ class FindingSummaryEntry(TypedDict):
 class FindingEntry(FindingSummaryEntry):
     blames: Annotated[list[Bucket], ("minItems", 1)]  # The buckets that lost_ps is a part of.
     estimated: bool  # Its times are scaled from the profiled steps to the whole epoch.
-    later_gain_at_least: bool  # Later epochs are slower than the first, so they may save more.
+    later_gain_at_least: bool  # Later epochs are slower than the first; the change may save more.
     lines: list[CodeLineEntry]  # Lines of the user's code that it is about, costliest first.
     stack: list[str]  # The stack of the thread that proves it: path:line function, innermost first.
     explanation: str
@@ -196,7 +196,7 @@ class PlanEntry(TypedDict):
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
-    later_epoch_ps: ForecastEntry | None  # Null if there are none, or if all are slower.
+    later_epoch_ps: ForecastEntry | None  # Null if there were no later epochs, or all are slower.
 
 
 class HostLedgerEntry(TypedDict):
@@ -232,7 +232,7 @@ class LateHostEntry(TypedDict):
     bucket: Bucket | None  # What took it longer than the others; null if its ledger does not say.
     cause: Cause | None
     cause_ps: Ps
-    once: bool  # Most of it will not recur.
+    once: bool  # Most of what made it late will not recur.
 
 
 class LateStepEntry(TypedDict):
@@ -244,7 +244,7 @@ class LateStepEntry(TypedDict):
 
 
 class LatenessEntry(TypedDict):
-    """Who made whom wait."""
+    """Which hosts the others waited for, and how long."""
 
     meetings: Positive
     waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
@@ -355,11 +355,11 @@ class ReportEntry(TypedDict):
     plan: PlanEntry | None  # Null if there is nothing to save.
     host_ledgers: list[HostLedgerEntry]
     traces: list[TraceEntry]  # Each trace that was read.
-    lateness: LatenessEntry | None  # Null if no two traced hosts were seen to meet.
+    lateness: LatenessEntry | None  # Null if no two traced hosts were seen to synchronize.
     cluster: ClusterEntry | None  # Null if one process trained alone.
     # Lines of the user's code that took time, costliest first; only with a capture.
     lines: Annotated[list[CodeLineEntry], ("maxItems", 50)]
-    stacks: StacksEntry | None  # Null if no capture looked at Python.
+    stacks: StacksEntry | None  # Null if no capture sampled Python.
     threads: list[ThreadEntry]  # As a capture last saw them, the blamed one first.
     computing: ComputingEntry | None  # Null if the run is not healthy, or no op was traced.
     learning: LearningEntry | None  # Null if no loss was logged.
@@ -423,7 +423,7 @@ class FleetEntry(TypedDict):
     lost_ps: Ps  # Machine time that is neither work nor measurement nor unknown.
     buckets_ps: AllBuckets  # Machine time.
     causes_ps: CauseTimes  # Machine time, largest first.
-    findings: list[FleetFindingEntry]  # Two may claim the same time, so do not sum their times.
+    findings: list[FleetFindingEntry]  # Two findings may claim the same time: do not add them up.
     costliest_runs: list[CostlyRunEntry]  # Those that lost the most time; at most ten.
     days: list[FleetDayEntry]  # When first epochs began, in UTC; null for runs without a clock.
     runs_with_errors: Count
@@ -459,4 +459,4 @@ class Document(TypedDict):
     fleet: FleetEntry | None  # Sums over the runs, if there are several.
     over_limit: list[ExcessEntry] | None  # With --fail-over: the runs over a limit.
     worse: list[ChangedEntry] | None  # With --baseline: the runs that are worse than before.
-    better: list[ChangedEntry] | None  # With --baseline: those that are better.
+    better: list[ChangedEntry] | None  # With --baseline: the runs that are better.

@@ -23,12 +23,12 @@ TITLE = "Faulty programs and their fixed forms"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
 are trained under the profiler in separate processes. Where the finding promises to save seconds,
-both forms of the program are trained several times, and the typical epoch of each form counts.
+both forms of the program are trained several times, and the typical epoch of each form is used.
 *Predicted* is what the finding promised to save in the first epoch, *measured* is the difference
 between the first epochs of the two forms. Programs with no time to save (where the loss is NaN,
-say) have no prediction. *Within noise* means outside of the range by less than {noise:.0%} of the
-epoch, while runs of the same program differ by more; it counts as inside. `make scenarios` trains
-them all; `make accuracy` then writes this page."""
+say) have no prediction. *Within noise* means that the measured saving is outside of the range, but
+by less than {noise:.0%} of the epoch, and that runs of the same program differ by more than that;
+it counts as inside. `make scenarios` trains them all; `make accuracy` then writes this page."""
 
 
 def line(judgment: Judgment) -> str:
@@ -83,9 +83,9 @@ def markdown(judgments: Sequence[Judgment]) -> str:
                  "also to act on", "to act on when fixed"],
                 programs,
             ),
-            "Primary buckets: what the program was made for, and what the verdict said. *Not "
-            "numerics* are tiny programs that learn well, whatever takes the time of their first "
-            "epoch.",
+            "Primary buckets: each row is what programs were made for, each column what the "
+            "verdict said. *Not numerics* are tiny programs that learn well, whatever their first "
+            "epoch is spent on.",
             _confusion(judgments),
             "Findings: the precision is a lower bound, because a finding to act on counts as wrong "
             "if the program was not made for it, although a short program may well have that "

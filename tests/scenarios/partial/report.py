@@ -20,12 +20,12 @@ from tests.scenarios.partial.split import Half
 
 TITLE = "Ordinary logs"
 INTRODUCTION = """\
-The logs of these programs and of those in `tests/scenarios`, cut down to what Keras's TensorBoard
-callback leaves: scalars of epochs, and a trace of one batch, ten batches, or none. *Or listed*
-means right, or among at most three candidates. *Misattr.* is the share of the epoch that the likely
-values put into wrong buckets. *In interval* counts buckets whose true value is between low and
-high. Rules were made on the development half of the programs; the half set aside was scored once,
-at the end."""
+The logs of these programs and of those in `tests/scenarios` were cut down to what Keras's
+TensorBoard callback leaves: scalars of epochs, and a trace of one batch, ten batches, or none. *Or
+listed* means right, or among at most three candidates. *Misattr.* is the share of the epoch that
+the likely values put into wrong buckets. *In interval* counts buckets whose true value is between
+low and high. Rules were developed on one half of the programs (*development*); the half set aside
+(*aside*) was scored once, at the end."""
 
 
 @dataclass(frozen=True)
