@@ -17,10 +17,10 @@ from tests.simulated.judged import MATRIX, WITHIN, answer, trained
 TITLE = "Simulated accelerators"
 INTRODUCTION = """\
 There was no GPU or TPU to train on, so traces with known answers were simulated: a host launches
-kernels, copies and collectives into streams. They were written as CUDA with TensorFlow 2.10, 2.15,
-2.17 and 2.21, ROCm (roctracer, rocprofiler) and a TPU would write them, with and without jitter of
-20%, and then analyzed (`make simulated`). *Misplaced* is the largest share of a window that the
-ledger gives to the wrong bucket. A simulation reflects only what we know about drivers and
+kernels, copies and collectives into streams. The traces were written as CUDA with TensorFlow 2.10,
+2.15, 2.17 and 2.21, ROCm (roctracer, rocprofiler) and a TPU would write them, with and without
+jitter of 20%, and then analyzed (`make simulated`). *Misplaced* is the largest share of a window
+that the ledger gives to the wrong bucket. A simulation reflects only what we know about drivers and
 profilers."""
 
 

@@ -80,7 +80,7 @@ def markdown(judgments: Sequence[Judgment]) -> str:
             table(["", "measured", "target", "programs"], met),
             table(
                 ["program", "fault", "found", "primary bucket", "predicted", "measured", "inside",
-                 "also to act on", "to act on when fixed"],
+                 "other findings to act on", "findings to act on when fixed"],
                 programs,
             ),
             "Primary buckets: each row is what programs were made for, each column what the "
