@@ -144,7 +144,7 @@ def test_an_invalid_record_becomes_a_note(tmp_path: Path, text: str) -> None:
     broken = write.raw_record("mark", text)
     log = write.read(tmp_path, [write.start(), broken, write.mark("fit_begin", 1.0)])
     assert [mark.what for mark in only(log).marks] == ["fit_begin"]
-    assert "could not be understood were skipped: 1" in texts(log)
+    assert "could not be understood and were skipped: 1" in texts(log)
 
 
 def test_fields_of_any_type_and_unknown_kinds_do_no_harm(tmp_path: Path) -> None:

@@ -69,7 +69,7 @@ def test_jax_programs_are_called_that_and_get_no_advice() -> None:
         assert "A JAX program" in run["verdict"]["sentence"]
         assert run["findings"] == []
     assert (
-        "was at work for 80% of it (73% in copies) and compiling took 1.53 s"
+        "was at work for 80% of that time (73% in copies) and compiling took 1.53 s"
         in runs("L03")[0]["verdict"]["sentence"]
     )
 

@@ -115,7 +115,10 @@ def test_steps_whose_number_is_known_may_have_waited(tmp_path: Path) -> None:
     found = of(tmp_path, replace(KERAS, epochs=[10.0], rate=10.1), trace=prefetched(elements=1))
     assert found.steps == 101
     assert seconds_of(found)["input.wait"] == pytest.approx(2.0, abs=0.2)
-    assert "All steps took 69.5 ms on average, because batches come no faster." in found.rests_on
+    assert (
+        "All steps took 69.5 ms on average, because batches do not arrive any faster."
+        in found.rests_on
+    )
 
 
 def prefetched(elements: int) -> bytes:
@@ -136,7 +139,7 @@ def test_a_pipeline_that_made_no_batch_meanwhile_keeps_steps_waiting(tmp_path: P
     taken = [event("Iterator::Root", 0, 0.1), event("Iterator::Root::Prefetch", 0.01, 0.09)]
     found = of(tmp_path, trace=profile(0, 1, ("tf_data_iterator_get_next", taken)))
     assert found.ledger.buckets_ps["input"] > 3 * PS_PER_S
-    assert any("a batch takes longer than a step" in text for text in found.rests_on)
+    assert any("making a batch takes longer than a step" in text for text in found.rests_on)
     assert found.ranges["compute"].high_ps > 5 * PS_PER_S, "it may have kept up as well"
 
 

@@ -131,7 +131,7 @@ def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflow
     )
     assert (run["verdict"]["status"], run["buckets_ps"]["host"]) == ("unknown", 0)
     assert run["verdict"]["sentence"].startswith(
-        "A JAX program: 100 ms was traced in 5 steps of its device; a device was at work for 50%"
+        "A JAX program: 100 ms was traced, with 5 steps of its device; a device was at work for 50%"
     )
 
 

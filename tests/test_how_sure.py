@@ -88,7 +88,7 @@ def test_otherwise_the_candidates_are_named_in_order_with_what_would_decide() ->
     assert verdict.sentence == (
         "Input, host or compute: the first epoch took 10.0 s. "
         "Possible times: input 1.00–7.00 s, host 1.00–6.00 s, compute 1.00–5.00 s. "
-        "A profile of the whole first epoch would decide: StallCallback takes one."
+        "A profile of the whole first epoch would settle it: StallCallback takes one."
     )
 
 
@@ -143,7 +143,7 @@ def test_later_epochs_are_shown_next_to_the_first_one() -> None:
 @pytest.mark.parametrize("known", [SURE, UNSURE])
 def test_a_long_validation_is_mentioned_whatever_its_time_went_to(known: Known) -> None:
     long = Phase("validation", 6 * PS_PER_S, 10 * PS_PER_S)
-    assert " Validation took 4.00 s of it (40%)." in weigh("input", known, (long,)).sentence
+    assert " Validation alone took 4.00 s (40%)." in weigh("input", known, (long,)).sentence
     short = replace(long, start_ps=8 * PS_PER_S)
     assert "Validation" not in weigh("input", known, (short,)).sentence
 

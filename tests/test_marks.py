@@ -383,5 +383,5 @@ def test_a_loop_begins_before_its_first_trace(tmp_path: Path) -> None:
 
 def test_without_the_model_an_epoch_begins_when_the_file_was_made(tmp_path: Path) -> None:
     found = epoch(replace(ONE_EPOCH, model=False).read(tmp_path))
-    assert found.start_source == "the second in which the event file was created"
+    assert found.start_source == "creation of the event file, known to the second"
     assert found.start_error_ns == NS // 2

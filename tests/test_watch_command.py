@@ -114,7 +114,7 @@ def test_it_says_that_there_is_nothing_to_watch(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert cli.main(["watch", str(tmp_path), "--once"]) == 3
-    assert "Nothing is captured in" in capsys.readouterr().out
+    assert "Nothing has been captured in" in capsys.readouterr().out
     assert cli.main(["watch", str(tmp_path / "later"), "--once"]) == 3
     assert "does not exist yet." in capsys.readouterr().out
 

@@ -118,9 +118,9 @@ def _analyzed(folders: Sequence[str]) -> Analysis | None:
         return None
     _show(analysis)
     _show_html(
-        f"Kept in <code>{escape(', '.join(folders))}</code>. "
-        f"Timeline and all steps: <code>%load_ext tensorboard</code>, "
-        f"<code>%tensorboard --logdir {escape(folders[0])}</code>, tab Stall."
+        f"The capture is kept in <code>{escape(', '.join(folders))}</code>. To see the timeline "
+        f"and all steps, run <code>%load_ext tensorboard</code> and "
+        f"<code>%tensorboard --logdir {escape(folders[0])}</code>, and open the Stall tab."
     )
     return analysis
 

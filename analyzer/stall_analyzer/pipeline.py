@@ -73,7 +73,7 @@ class _Pieces:
         if self.run.sessions:
             yield "The event files", replace(self, events=None)
             yield "The traces", replace(self, run=replace(self.run, sessions=()))
-            yield "All but the traces", _Pieces(self.run, None, None, ())
+            yield "Everything except the traces", _Pieces(self.run, None, None, ())
 
 
 def _fault(error: Exception) -> str:

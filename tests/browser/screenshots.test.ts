@@ -76,7 +76,7 @@ const SHOTS: Shot[] = [
     answer: {
       state: "failed",
       error:
-        "The analysis was stopped because it had made no progress for 7 minutes. A hanging disk or network may be the reason.",
+        "The analysis was stopped because it had made no progress for 7 minutes. A hung disk or network may be the reason.",
     },
     size: { width: 1440, height: 480 },
   },

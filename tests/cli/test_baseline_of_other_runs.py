@@ -28,8 +28,9 @@ def test_it_is_an_error_that_names_one_of_its_runs(
 ) -> None:
     assert cli.main(checked) == USAGE
     assert (
-        "nothing was compared: no run here has the name of a run in the baseline, such as "
-        "'nightly/a'; use the same PATH as for the baseline"
+        "nothing was compared: no run here has the same name as a run in the baseline (such as "
+        "'nightly/a'). Runs are named by their folder below PATH, so use the same PATH as for the "
+        "baseline"
     ) in capsys.readouterr().err
 
 

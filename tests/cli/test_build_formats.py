@@ -261,4 +261,4 @@ def test_a_path_that_cannot_be_read_is_told_too(tmp_path: Path, capsys: Capsys) 
 def test_a_damaged_file_fails_the_build_and_is_an_error(tmp_path: Path, capsys: Capsys) -> None:
     (tmp_path / file_name()).write_bytes(bytes(range(7, 256)) * 20)
     assert cli.main([str(tmp_path), "--format", "github"]) == PARTIAL
-    assert "::error title=Not read%2C or only in part::" in capsys.readouterr().out
+    assert "::error title=Could not be fully read::" in capsys.readouterr().out

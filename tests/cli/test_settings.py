@@ -115,7 +115,7 @@ def test_a_file_may_be_named(
         ("jobs = 0", r"stall\.toml: jobs: '0' is not a positive number"),
         ("jobs = [1, 2]", "is not one value"),
         ('fail-over = ["inputs=20%"]', "'inputs' cannot be limited"),
-        ("fail-over = {input = 20}", "is not a list of texts"),
+        ("fail-over = {input = 20}", "is not a list of strings"),
         ('full = "perhaps"', "neither true nor false"),
         ("jobs = ", "is not TOML"),
     ],

@@ -269,7 +269,10 @@ def faulty(*captures: Capture) -> Finding:
 
 
 def test_the_same_task_twice() -> None:
-    assert faulty(worker(0, host="a"), worker(0, host="b")).title == "Two processes are worker 0"
+    assert (
+        faulty(worker(0, host="a"), worker(0, host="b")).title
+        == "Two processes claim to be worker 0"
+    )
     restarted = replace(
         worker(0, host="b"), first_ns=START_NS + 200 * NS, last_ns=START_NS + 300 * NS
     )

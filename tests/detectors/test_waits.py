@@ -273,7 +273,7 @@ def test_a_signal_of_its_own_makes_no_stall_of_a_healthy_run(tmp_path: Path) -> 
     end = write.record("end", LAST_STEP_S + 0.2, reason="sigterm")
     found, _, verdict = judged(write.read(tmp_path, [*before(), dump, end]))
     assert found is None
-    assert verdict.sentence.endswith("told to end (SIGTERM).")
+    assert verdict.sentence.endswith("told to terminate (SIGTERM).")
 
 
 def test_what_a_signal_wakes_is_not_what_it_waits_in(tmp_path: Path) -> None:

@@ -90,7 +90,7 @@ def align(
 def _believable(logged: LoggedEpoch | None, notes: list[Note]) -> LoggedEpoch | None:
     if logged is None or not logged.is_too_long:
         return logged
-    text = "According to the event files, the first epoch took months, so they are ignored."
+    text = "According to the event files, the first epoch took months, so their times are ignored."
     notes.append(Note("warning", text))
     return None
 
@@ -176,7 +176,8 @@ def _align_one(placed: PlacedTrace, window: Window, notes: list[Note]) -> Aligne
     if placed.clock.source == "session name":
         shift = min(max(shift, -begin), max(duration - end, -begin))
         text = (
-            "This trace has no clock of its own; its place in the epoch is known to about a second."
+            "This trace has no clock of its own; where it lies in the epoch is known only to "
+            "within about a second."
         )
         notes.append(Note("info", text, placed.session.id))
     # A trace from another month is not part of the window, but its place must still fit into int64.

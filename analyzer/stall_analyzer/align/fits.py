@@ -53,7 +53,7 @@ def note_of(fits: Fits) -> Note | None:
         "the first" if fits.told == 0 else f"number {fits.told + 1}, the first that was profiled"
     )
     others = (
-        "The others continue with the same model: their epochs count as later ones."
+        "The others continue with the same model: their epochs count as later epochs."
         if fits.same_model
         else "The others train other models, or the same model after it was compiled again."
     )

@@ -179,6 +179,6 @@ def clock_notes(all_clocks: Sequence[HostClock]) -> list[Note]:
             f"to within {seconds(error)} (median)."
         )
         if apart >= NOTABLE_PS:
-            text += f" Before that they were up to {seconds(apart)} apart."
+            text += f" Before the alignment, they were up to {seconds(apart)} apart."
         notes.append(Note("info", text))
     return notes

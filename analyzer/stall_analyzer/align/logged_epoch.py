@@ -227,7 +227,7 @@ def _start(
         signs_of_work = (*batches[:1].tolist(), events.first_wall_ns, traced_ns, end_ns)
         opened_ns = _opened(events, min(ns for ns in signs_of_work if ns is not None))
         if opened_ns is not None:
-            return opened_ns, "the second in which the event file was created", NS_PER_S // 2
+            return opened_ns, "creation of the event file, known to the second", NS_PER_S // 2
     signs = (
         (events.keras.wall_ns if events.keras else None, "Keras wrote its model"),
         (events.graph_wall_ns, "the graph was written"),

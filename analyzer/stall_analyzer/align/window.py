@@ -120,7 +120,8 @@ def _start(
         return reference.on_clock(epoch.start_ps), epoch.start_source
     notes.append(
         Note(
-            "warning", "The trace begins in the middle of an epoch: what came before is not in it."
+            "warning",
+            "The trace begins in the middle of an epoch: it does not show what came before.",
         )
     )
     return begin, "the trace begins"
@@ -148,7 +149,9 @@ def _without_epoch(placed: Sequence[PlacedTrace], notes: list[Note]) -> Window:
     for p in placed:
         if p.steps is not None and len(p.steps.start_ps):
             notes.append(
-                Note("info", "No thread trains here, so the window spans the device's steps.")
+                Note(
+                    "info", "No training thread was found, so the window spans the device's steps."
+                )
             )
             start = p.on_clock(int(p.steps.start_ps.min()))
             end = p.on_clock(int(p.steps.end_ps.max()))

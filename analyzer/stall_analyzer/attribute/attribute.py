@@ -42,7 +42,8 @@ from stall_analyzer.model.trace_rows import rows_beginning, rows_of_line
 from stall_analyzer.model.units import Int64s
 
 CLOCKS_COUNT = (
-    "The two differ a lot. The clocks' figures are used, because clocks time the calls themselves."
+    "This is a large difference. The clocks' figures are used, because the clocks time the calls "
+    "themselves."
 )
 
 

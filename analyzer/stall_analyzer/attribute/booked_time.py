@@ -149,7 +149,7 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
     both = (unseen == 0) & (start >= 0) & (end <= window.duration_ps)
     whole = int((end - start)[both].sum())
     if not whole:
-        return "The capture's clocks timed the epoch; none of it was also profiled.", False
+        return "The capture's clocks timed the epoch; no part of it was also profiled.", False
     differ = sum(
         abs(
             int(time_in(traced, start[both], end[both], codes(*causes)).sum())
@@ -158,8 +158,9 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
         for accounts, causes in COMPARED
     )
     return (
-        f"The capture's clocks timed the epoch. Where it was also profiled ({seconds(whole)}), "
-        f"clocks and profile differ on input and tracing by {percent(differ, whole)}.",
+        f"The capture's clocks timed the epoch. In the part that was also profiled "
+        f"({seconds(whole)}), the clocks and the profile differ on input and tracing by "
+        f"{percent(differ, whole)} of that time.",
         differ > max(OTHERWISE_SHARE * whole, OTHERWISE_LEAST_PS),
     )
 

@@ -65,7 +65,8 @@ def device_view(trace: Trace, begin: int, end: int) -> DeviceView | None:
         idle = Tiling(np.array([begin, end]), np.array([NOTHING]))
         used = _was_used(trace)
         sentence = (
-            "Device not traced: it was used, but its plane is empty, so its time is unknown."
+            "Device not traced: it was used, but the trace has no events for it, so its time is "
+            "unknown."
             if used
             else "GPU not used: a device is listed, but no event shows it at work."
         )

@@ -18,7 +18,7 @@ from stall_analyzer.model.trace_rows import ABSENT, rows_beginning, stat_of
 
 # There was no accelerator to train on. docs/explanation/accuracy.md says what was compared.
 HOW_CHECKED = (
-    "The rules for devices were checked by simulation and with XProf's figures for public "
+    "The rules for devices were checked by simulation and against XProf's figures for public "
     "traces, not by training on a real device."
 )
 
@@ -38,9 +38,9 @@ def what_could_be_seen(
         else "No allocator events: memory waits could not be seen.",
         "python": f"{python} Python call{'' if python == 1 else 's'} recorded."
         if python
-        else "The capture's samples name the lines; there was no Python tracer."
+        else "No Python tracer: the lines of code come from the capture's samples."
         if sampled
-        else "No Python tracer: time in Python has no names.",
+        else "No Python tracer: time in Python cannot be attributed to functions.",
     }
     if sentence := _python_in_pipeline(parts, input_wait_ps):
         seen["input"] = sentence

@@ -34,7 +34,7 @@ class Judge:
         if self.comparison and self.comparison.is_of_other_runs:
             name, _ = min(self.comparison.former)
             raise UsageError(
-                f"nothing was compared: no run here has the name of a run in the baseline, such as "
-                f"{name!r}; use the same PATH as for the baseline, because runs are named by "
-                f"their folder below it"
+                f"nothing was compared: no run here has the same name as a run in the baseline "
+                f"(such as {name!r}). Runs are named by their folder below PATH, so use the "
+                f"same PATH as for the baseline"
             )

@@ -172,7 +172,7 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
         raise
     except CancelledError as error:
         raise ClusterError(
-            "the cluster was lost; finished runs are kept: start again to continue"
+            "the cluster was lost; the results of finished runs are kept: start again to continue"
         ) from error
     except NoResult as error:
         return failed(run, str(error))

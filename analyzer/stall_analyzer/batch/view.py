@@ -173,7 +173,7 @@ def _errors(fleet: FleetEntry, root: str) -> Iterator[Table]:
         for one in fleet["errors"][:ERRORS_SHOWN]
     ]
     left = fleet["runs_with_errors"] - len(rows)
-    title = f"could not be read, or only in part: {_count(fleet['runs_with_errors'], 'run')}"
+    title = f"could not be fully read: {_count(fleet['runs_with_errors'], 'run')}"
     yield Table(title, ("run", "why"), rows, (), f"And {left:,} more." if left else "")
 
 

@@ -117,14 +117,15 @@ class _Part:
         unreadable = len(read) - len(self.records)
         if unreadable:
             text = (
-                f"Records of the capture that could not be understood were skipped: {unreadable}."
+                "Some records of the capture could not be understood and were skipped: "
+                f"{unreadable}."
             )
             notes.append(Note("warning", text, file.path))
         self.process = file.path, 0  # nothing says whose it is
         for start in _of(Environment, self.records):
             self.process = start.host, start.pid or 0
             if start.format != FORMAT:
-                text = "Another version wrote this capture, so its meaning may have changed."
+                text = "Another version wrote this capture, so its records may mean something else."
                 notes.append(Note("warning", text, file.path))
 
 

@@ -25,18 +25,18 @@ record a run, or look at one:
   stall-analyze capture -- python train.py    record it, and why it hangs
   stall-analyze check train.py                can it learn? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
-  stall-analyze attach PID                    it hangs; nothing was recorded
+  stall-analyze attach PID                    why does it hang? needs no logs
   stall-analyze watch logs/                   how the runs are doing right now
 
 most used:
   --run NAME        only runs with this name or pattern
-  --since 3d        only runs with files that changed since then
+  --since 3d        only runs with files that changed in the last 3 days
   --format FORM     text, json, markdown, github, sarif or junit
   -o FILE           write the report to FILE
-  --full            every run in full; more than {MOST_IN_FULL} are summarized
-  --fail-over LIMIT exit with 5 over input=20%, epoch=10m, status=stuck …
+  --full            show every run in full, even if there are more than {MOST_IN_FULL}
+  --fail-over LIMIT exit with 5 if a run exceeds it: input=20%, epoch=10m …
   --baseline FILE   exit with 6 if a run is worse than in this result
-  --list-findings   everything that can be found
+  --list-findings   list everything that can be found
   --help-all        all options, how to capture with TensorFlow, exit codes
 """
 
@@ -55,16 +55,16 @@ how to capture the first epoch:
 {indent(HOW_TO_CAPTURE, "  ")}
 
   Event files alone are enough to see that the first epoch is slow; the
-  trace is what shows why. StallCallback records it in pieces, and also records
-  where a run hangs. Profile is written when its block ends, so limit a very
-  long epoch with steps_per_epoch=200.
+  trace is what shows why. StallCallback records the trace in pieces, and also
+  records where a run hangs. Profile writes its trace only when its block ends,
+  so shorten a very long epoch with steps_per_epoch=200.
 
 examples:
   stall-analyze capture -- python train.py    record a run, and why it hangs;
                                          more: stall-analyze capture --help
   stall-analyze check train.py           can it learn at all? tries one batch
   stall-analyze try ST109 -- python train.py  does the change help? measures it
-  stall-analyze attach PID               it hangs, and nothing was recorded
+  stall-analyze attach PID               why does it hang? needs no logs
   stall-analyze watch logs/              how the runs are doing right now
   stall-analyze logs/                    every run under logs/
   stall-analyze logs/ --run 'resnet*'    only some of them
@@ -80,19 +80,19 @@ many runs (docs/how-to/cluster.md has more):
   stall-analyze logs/ --scheduler tcp://head:8786
 
   More than {MOST_IN_FULL} runs are summarized; --full or --run shows them in full. Results are
-  kept, and a run is read again only when its files have changed: a pass
-  that was killed continues where it stopped when it is started again.
+  kept, and a run is read again only when its files have changed. If a pass
+  is killed, start it again, and it continues where it stopped.
 
 exit codes:
-  0    a report was made, whatever its verdict, or a selection left no run
+  0    a report was made, whatever its verdict, or no run was selected
   1    internal error
   2    the command line, the settings, or the output file cannot be used, or no
        run is in the baseline
   3    no run was found
   4    a file or a run could not be read; the rest is in the report
-  5    a run is over a limit of --fail-over
+  5    a run exceeds a --fail-over limit
   6    a run is worse than in the --baseline
-  7    the cluster of --scheduler cannot be used, or was lost
+  7    the --scheduler cluster cannot be used, or was lost
   130  interrupted
   If several apply, 2 comes before 5, 5 before 6, and 6 before 4.
 """

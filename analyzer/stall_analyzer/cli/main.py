@@ -118,7 +118,8 @@ def _analyze(arguments: argparse.Namespace) -> int:
     settings.fill(arguments)
     if asked and not arguments.baseline:
         raise UsageError(
-            "--tolerance needs --baseline RESULT, because it is a share of the earlier first epoch"
+            "--tolerance needs --baseline RESULT, because it is a share of the first epoch in "
+            "the baseline"
         )
     collect_rarely()
     extra = _check_outputs(arguments)
@@ -159,7 +160,7 @@ def _outcome(batch: Batch, judge: Judge) -> int:
     if worse:
         return WORSE
     if judge.fleet.with_errors or any(note.level == "error" for note in batch.notes):
-        say("not everything could be read; the report says what")
+        say("not everything could be read; the report says what could not")
         return UnreadableFile.exit_code
     return 0
 
@@ -240,7 +241,11 @@ def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.
 
 def _say_found(batch: Batch) -> None:
     if not batch.runs and not batch.left_out:
-        why = "none has changed since then" if batch.not_new else "all are in other shards"
+        why = (
+            "none has changed since the time given with --since"
+            if batch.not_new
+            else "all are in other shards"
+        )
         say(f"there are runs, but {why}")
     elif batch.runs > MOST_IN_FULL:
         known = batch.runs - batch.to_read

@@ -114,7 +114,8 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
     made.add_argument(
         "--threads",
         action="store_true",
-        help="show what each thread was doing when a capture last looked, the one to blame first",
+        help="show what each thread was doing when a capture last checked, with the one to blame "
+        "first",
     )
     made.add_argument(
         "--jsonl", metavar="FILE", type=Path, help="write JSON lines, one run per line"
@@ -129,7 +130,7 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         "--bundle",
         metavar="FILE",
         type=Path,
-        help="write a zip for a bug report: the report and the versions in use, no log files",
+        help="write a zip for a bug report: the report and the versions in use, but no log files",
     )
     made.add_argument(
         "--with-logs", action="store_true", help="add the log files that were read to the --bundle"
@@ -142,7 +143,8 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         "--annotate",
         metavar="FOLDER",
         type=Path,
-        help="write copies of the traces into FOLDER, with buckets, steps and findings as lines",
+        help="write copies of the traces into FOLDER, with added lines for buckets, steps and "
+        "findings",
     )
 
 
@@ -159,7 +161,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         "--since",
         metavar="WHEN",
         type=_value(parse_since),
-        help="only runs with a file that changed since then: 2026-11-01, or 3d for three days",
+        help="only runs with a file that changed since a date (2026-11-01) or within a time (3d)",
     )
     group.add_argument(
         "--status",
@@ -187,14 +189,15 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="I/N",
         type=_value(parse_shard),
         default=ALL,
-        help="only part I of N, counting from 0, to divide the work by hand",
+        help="only part I of N, counting from 0, to divide the work among machines by hand",
     )
     group.add_argument(
         "--console",
         metavar="FILE",
         default="",
-        help="file with what the run wrote to its terminal, if it is not next to the logs (*.out, "
-        "*.err, *.log); with several runs, the file belongs to the run that it is next to",
+        help="file with the run's terminal output, if it is not next to the logs (*.out, *.err, "
+        "*.log); if there are several runs, the file is taken to be from the run that it is next "
+        "to",
     )
 
 
@@ -204,7 +207,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         metavar="N",
         type=_value(positive),
         help=f"number of processes (default: one per core, at most {MOST_PROCESSES}; "
-        "a single one if little has to be read)",
+        "a single one if there is little to read)",
     )
     group.add_argument(
         "--scheduler",
@@ -222,7 +225,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--store",
         metavar="FOLDER",
         type=Path,
-        help="where results are kept (default: the user's cache folder); machines may share one",
+        help="folder in which results are kept (default: the user's cache folder); several "
+        "machines may share it",
     )
     group.add_argument(
         "--fresh", action="store_true", help="read every run again, even if its result was kept"
@@ -235,21 +239,22 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         metavar="LIMIT",
         type=_value(parse_limit),
         action="append",
-        help="exit with 5 if a run is over it: input=20%% of the first epoch, compile.xla=30s, "
+        help="exit with 5 if a run exceeds LIMIT: input=20%% of the first epoch, compile.xla=30s, "
         "epoch=10m, status=stuck; may be given more than once",
     )
     group.add_argument(
         "--baseline",
         metavar="RESULT",
         type=Path,
-        help="exit with 6 if a run is worse than in this --json or --jsonl file, or folder of them",
+        help="exit with 6 if a run is worse than in RESULT: a --json or --jsonl file, or a folder "
+        "of them",
     )
     group.add_argument(
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        help="how much slower a run may be, as a share of the earlier epoch "
-        f"(default: {100 * TOLERANCE:.0f}%%)",
+        help="how much slower than in the baseline a run may be, as a share of its first epoch "
+        f"there (default: {100 * TOLERANCE:.0f}%%)",
     )
 
 

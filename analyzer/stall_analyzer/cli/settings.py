@@ -102,7 +102,7 @@ def _items(value: Any, setting: Setting, where: str) -> list[str]:
     """A TOML value as words of a command line."""
     items = value if isinstance(value, list) and setting.is_list else [value]
     if not all(isinstance(item, str | int | float | bool) for item in items):
-        expected = "a list of texts" if setting.is_list else "one value"
+        expected = "a list of strings" if setting.is_list else "one value"
         raise UsageError(f"{where}: {value!r} is not {expected}")
     return [str(item) for item in items]
 

@@ -100,7 +100,7 @@ def _waiting(logdir: str, has_seen: bool, once: bool) -> str:
     if has_seen:
         text = f"No captured run is in progress in {logdir}"
     elif _is_there(logdir):
-        text = f"Nothing is captured in {logdir} yet ({PROGRAM} capture --help explains how)"
+        text = f"Nothing has been captured in {logdir} yet ({PROGRAM} capture --help explains how)"
     else:
         text = f"{logdir} does not exist yet"
     return f"{text}." if once else f"{text}; waiting."

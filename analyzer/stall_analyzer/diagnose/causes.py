@@ -54,9 +54,9 @@ EXPLAINED_BY: Mapping[str, tuple[str, ...]] = {
 SEVERITIES: tuple[Severity, ...] = get_args(Severity)  # most severe first
 NO_PROGRESS = "ST305"
 ONE_BATCH = (
-    " A one-minute test decides: train on a single batch of 32 examples, before and after {what}. "
-    "A change that makes its loss go to 0 removed the reason; if the loss goes to 0 either way, "
-    "look at the labels."
+    " A one-minute test settles it: train on a single batch of 32 examples, before and after "
+    "{what}. If the loss on this batch goes to 0 only after a change, that change removed the "
+    "cause; if it goes to 0 either way, look at the labels."
 )
 
 

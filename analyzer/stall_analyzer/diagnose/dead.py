@@ -43,7 +43,7 @@ def dead(signals: Signals) -> Verdict:
     elif ending.reason == KILLED:
         what = "it ran out of memory" if ending.out_of_memory else "the process was killed"
     else:
-        what = f"the process was told to end ({ending.reason.upper()})"
+        what = f"the process was told to terminate ({ending.reason.upper()})"
     slow = f" {stall.sentence}." if stall is not None else ""
     if not slow:
         slow = _why_it_could_not_end(signals)

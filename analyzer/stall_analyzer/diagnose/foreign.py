@@ -8,7 +8,7 @@ from dataclasses import replace
 from stall_analyzer.model.event_log import EventLog
 from stall_analyzer.model.findings import Change, Finding, Verdict
 from stall_analyzer.model.foreign import ForeignTrace
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import counted, percent, seconds
 from stall_analyzer.model.kinds import Bucket, Framework
 from stall_analyzer.model.units import PS_PER_NS
 from stall_analyzer.signals.signals import Signals
@@ -103,9 +103,11 @@ def _of_an_xla_program(signals: Signals) -> Verdict:
     if buckets[primary] <= MOST * window:
         primary = "unknown"
     name, count = NAMES[signals.timeline.framework], len(signals.training_steps)
-    steps = f" in {count:,} steps of its device" if count else ""
+    steps = f", with {counted(count, 'step')} of its device" if count else ""
     why = (
-        "What its steps wait for is not known" if count else "No training step was recognized in it"
+        "What its steps were waiting for is not known"
+        if count
+        else "No training step was recognized in it"
     )
     sentence = (
         f"A {name} program: {seconds(window)} was traced{steps}{_done(signals)}. {why}, so "
@@ -124,7 +126,7 @@ def _done(signals: Signals) -> str:
         copying = at_work - signals.causes_ps["compute.device"]
         copying -= signals.causes_ps["communication.collective"]
         waits = f" ({percent(copying, window)} in copies)" if copying > MOST * at_work else ""
-        said.append(f"{who} was at work for {percent(at_work, window)} of it{waits}")
+        said.append(f"{who} was at work for {percent(at_work, window)} of that time{waits}")
     if buckets["compile"]:
         said.append(f"compiling took {seconds(buckets['compile'])}")
     if buckets["profiler"] > MOST * window:

@@ -93,7 +93,7 @@ def _undecided(
         f"{names[0].upper()}{names[1:]}: the {noun_of(signals.timeline)} took "
         f"{seconds(signals.window_ps)}{beside}. Possible times: "
         f"{each}.{_first_step(signals)}{_validation(signals)} "
-        f"A profile of the whole first epoch would decide: {_who_takes_one(signals)} takes one."
+        f"A profile of the whole first epoch would settle it: {_who_takes_one(signals)} takes one."
     )
     once = later is not None and signals.window_ps > SLOWER_FIRST * later
     status: Status = "slow_once" if once or verdict.status == "slow_once" else "unknown"
@@ -124,4 +124,4 @@ def _validation(signals: Signals) -> str:
     )
     if spent < VALIDATION_SHARE * signals.window_ps:
         return ""
-    return f" Validation took {seconds(spent)} of it ({percent(spent, signals.window_ps)})."
+    return f" Validation alone took {seconds(spent)} ({percent(spent, signals.window_ps)})."

@@ -86,8 +86,8 @@ def _xla(signals: Signals, parts: ModelParts) -> NextStep | None:
         helps,
         f"Ops of less than 10 µs take {share} of the ops' time: "
         + (
-            "jit_compile=True fuses them into a few large ones, but compiling takes longer at "
-            "first."
+            "jit_compile=True fuses them into a few large ones, but compiling takes extra time "
+            "at first."
             if helps
             else "jit_compile=True would find little to fuse."
         ),

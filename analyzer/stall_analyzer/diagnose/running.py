@@ -43,7 +43,7 @@ def _since(running: StillRunning) -> str:
     """A pause that is longer than a few steps. Not every short step is recorded."""
     if running.since_step_ps < max(PAUSE_PS, PAUSES * (running.step_ps or 0)):
         return ""
-    return f", {seconds(running.since_step_ps)} ago"
+    return f", and the last step ended {seconds(running.since_step_ps)} ago"
 
 
 def _waits_for(signals: Signals) -> tuple[Bucket, str]:

@@ -218,7 +218,7 @@ def _never_joined(signals: Signals) -> Verdict:
     waited = seconds(cluster.others_waited_ps)
     sentence = (
         f"Stuck: {missing} never joined. According to {cluster.size_source}, {cluster.size} hosts "
-        f"should be training; {waiting} joined and ran no step in the {waited} that was recorded."
+        f"should be training; {waiting} joined but ran no step in the {waited} that was recorded."
     )
     return Verdict("stuck", "communication", sentence, 0.9, _absent(signals))
 
@@ -233,15 +233,15 @@ def _ended_first(first: EndedFirst) -> Verdict:
 def _without_window(signals: Signals) -> Verdict:
     if signals.capture is not None and not signals.capture.trains:
         sentence = (
-            "This process ran neither fit nor a watched step: only its memory and its end were "
-            "recorded, and nothing hung."
+            "This process ran neither fit nor a watched step: only its memory use and its end "
+            "were recorded, and nothing hung."
         )
         return Verdict("unknown", "unknown", sentence, 0.5)
     if signals.dump is None or not signals.dump.looked_at:
         return Verdict("unknown", "unknown", "Nothing could be read from this run.", 0.0)
     sentence = (
-        f"Nothing shows where this run's time went. The debugger looked at "
-        f"{signals.dump.looked_at:,} tensors, and none of them ruins the training."
+        f"Nothing shows where this run's time went. The debugger checked "
+        f"{signals.dump.looked_at:,} tensors, and found none that ruins the training."
     )
     return Verdict("unknown", "unknown", sentence, 0.0)
 
@@ -345,23 +345,23 @@ def _unknown(signals: Signals, confidence: float) -> Verdict:
 
 def _device_share(host: HostLedger, duration: int) -> str:
     computed = host.ledger.causes_ps.get("compute.device", 0)
-    return f" A device computed for {percent(computed, duration)} of it." if computed else ""
+    return f" A device computed for {percent(computed, duration)} of this time." if computed else ""
 
 
 def _why_unknown(signals: Signals) -> str:
     """Why no cause is named, and what little the trace shows."""
-    host, duration = signals.host, signals.window_ps
+    host, duration, noun = signals.host, signals.window_ps, noun_of(signals.timeline)
     if is_coordinator(signals):
         return "Its steps ran in other processes, and what those did was not recorded."
     if not host.covered_ps:
-        return "There is no profile of it, so the cause is not known."
+        return f"There is no profile of the {noun}, so the cause is not known."
     observed = " " + host.evidence["input"] if "input" in host.evidence else ""
     if host.covered_ps < COVERED_SHARE * duration:
         covered = percent(host.covered_ps, duration)
-        return f"The profile covers only {covered} of it.{observed}"
+        return f"The profile covers only {covered} of the {noun}.{observed}"
     if host.training_thread is None:
         return (
             "No training thread was found in the trace, so the cause is not known."
             f"{_device_share(host, duration)}"
         )
-    return f"Most of it left no evidence.{observed}"
+    return f"Most of the {noun} left no evidence.{observed}"

@@ -53,7 +53,7 @@ class Estimate:
         steps = "step" if self.profiled_steps == 1 else "steps"
         profiled = f"{self.profiled_steps:,} profiled {steps}{of_all}"
         if self.booked_ps:
-            return f"{profiled}, and the capture's clocks for the others"
+            return f"based on {profiled}, and on the capture's clocks for the others"
         return f"estimated from {profiled}"
 
     @property

@@ -98,16 +98,17 @@ class RangeEntry(TypedDict):
 
 class EstimateEntry(TypedDict):
     """The whole first epoch as it probably was, if not all of it was traced. The run's own
-    buckets_ps and causes_ps stay exact; views show these, which have the same names."""
+    buckets_ps and causes_ps stay exact; views show the values given here, which have the same
+    names."""
 
     buckets_ps: AllBuckets  # The likely values.
     causes_ps: CauseTimes
     one_time_ps: Ps
     recurring_ps: Ps
     ranges_ps: dict[Bucket, RangeEntry]  # For all buckets; nine out of ten hold the true value.
-    rests_on: list[str]  # What it is based on, in sentences.
+    rests_on: list[str]  # What the estimate is based on, in sentences.
     estimated_ps: Ps  # How much of the window was not traced.
-    profiled_steps: Count  # Training steps that it is based on.
+    profiled_steps: Count  # Training steps that the estimate is based on.
     steps: Positive | None  # Training steps of the epoch; null if that is not known.
 
 
@@ -163,7 +164,7 @@ class StacksEntry(TypedDict):
     """What flame graphs are drawn from; only with a capture."""
 
     frames: list[str]  # path:line function
-    users: list[Count]  # Which of these are in the user's own code.
+    users: list[Count]  # Indices of those in the user's own code.
     stacks: Annotated[list[StackEntry], ("maxItems", 300)]  # Costliest first.
 
 
@@ -192,7 +193,7 @@ class FindingEntry(FindingSummaryEntry):
 
 class PlanEntry(TypedDict):
     """The changes worth making, in order, and what they save together. Time that several
-    findings blame is saved once."""
+    findings blame is counted once."""
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
@@ -203,7 +204,7 @@ class HostLedgerEntry(TypedDict):
     host: str
     buckets_ps: AllBuckets
     covered_ps: Ps
-    training_thread: str | None  # The line that drives training; null if the host has none.
+    training_thread: str | None  # Its line in the trace; null if the host has no such thread.
     evidence: dict[str, str]
     notes: list[NoteEntry]
 
@@ -212,7 +213,7 @@ class HostClockEntry(TypedDict):
     """How a trace was aligned with those of other hosts."""
 
     source: ClockSource
-    shared: Count  # Collectives or steps that it was aligned by.
+    shared: Count  # How many collectives or steps were used to align it.
     ahead_ps: int | None  # How far its own clock is ahead of the common one; null if it has none.
     error_ps: Ps | None  # By how much the times of shared events still differ (median).
 
@@ -220,7 +221,7 @@ class HostClockEntry(TypedDict):
 class TraceEntry(TypedDict):
     session: str  # As the Profile plugin names it.
     host: str
-    start_ps: int  # Where its own time zero is in the window; negative if it began before.
+    start_ps: int  # Where its own time zero is in the window; negative if that is before it.
     clock: HostClockEntry
 
 
@@ -259,7 +260,7 @@ class MemberEntry(TypedDict):
     captured: bool  # It left its own records.
     steps: Count | None  # The steps it is known to have finished.
     last_unix_ns: int | None  # Its last sign of life, on the common clock.
-    ended: str | None  # How it ended, in its own words; null if there are none.
+    ended: str | None  # How it ended, in its own words; null if it left none.
 
 
 class ClusterEntry(TypedDict):
@@ -281,7 +282,7 @@ class ThreadEntry(TypedDict):
     count: Positive
     main: bool
     blamed: bool  # It holds up training.
-    does: str  # The call it waits in; empty if that is not known.
+    does: str  # The call that it is waiting in; empty if that is not known.
     place: str  # File and line in the user's own code, or else in a library.
     frames: list[str]  # path:line function, innermost first
 
@@ -296,7 +297,7 @@ class ModelPartEntry(TypedDict):
 
 class NextStepEntry(TypedDict):
     topic: str
-    helps: bool | None  # It is worth trying; null if that depends on what the log does not show.
+    helps: bool | None  # Whether it is worth trying; null if the log cannot show that.
     text: str
 
 
@@ -324,8 +325,8 @@ class LearningEntry(TypedDict):
 
     per: Literal["step", "epoch"]  # What each point of `loss` is: a step or an epoch.
     loss: Annotated[list[PointEntry], ("maxItems", 310)]
-    baseline: float | None  # The cost of the best answer that is the same for all inputs.
-    baseline_words: str  # Which answer that is; empty if no cost is known.
+    baseline: float | None  # The loss of the best answer that is the same for all inputs.
+    baseline_words: str  # Which answer that is; empty if there is no baseline.
     gradients: list[LayerGradientsEntry]  # In the model's order; only with a capture.
 
 
@@ -378,7 +379,7 @@ class CostlyRunEntry(WorstRunEntry):
     status: Status
     primary: Bucket
     duration_ps: Ps
-    estimated: bool  # What it lost is estimated: not all of it was traced.
+    estimated: bool  # Its lost time is estimated, because not all of the run was traced.
     sentence: str
 
 
@@ -412,8 +413,8 @@ class FleetErrorEntry(TypedDict):
 
 
 class FleetEntry(TypedDict):
-    """Sums over the runs. `machine_ps` counts each host of a run, since all wait when the run
-    does."""
+    """Sums over the runs. `machine_ps` counts each host of a run, since all of its hosts
+    wait when the run does."""
 
     runs: Count
     estimated_runs: Count  # Runs that were not fully traced: their times are estimated.
@@ -445,7 +446,7 @@ class ChangedEntry(TypedDict):
     before_ps: Ps  # How long the first epoch took in the baseline.
     now_ps: Ps
     grown_ps: dict[str, Ps]  # What takes longer: buckets, and `later epochs`.
-    sentence: str  # How much slower or faster it is, and because of which cause.
+    sentence: str  # How much slower or faster it is, and which causes explain that.
 
 
 class Document(TypedDict):

@@ -21,9 +21,9 @@ Gravity = Literal["error", "warning", "note"]
 # Besides the findings: what a build fails on, and what could not be read.
 OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unreadable"
 OTHER_RULES = {
-    OVER_LIMIT: "A run is over a limit that was set for it.",
+    OVER_LIMIT: "A run exceeds a limit that was set for it.",
     WORSE: "A run has become worse than in the baseline.",
-    VERDICT: "The run is wasted: it is dead, stuck, or learns nothing.",
+    VERDICT: "The run is wasted: it is dead, stuck, or learning nothing.",
     UNREADABLE: "A file or a run could not be read.",
 }
 TITLES = {
@@ -114,7 +114,7 @@ def unreadable(run: str, notes: Sequence[NoteEntry]) -> Iterator[Problem]:
     for note in notes:
         if note["level"] == "error":
             text = f"{note['text']} ({note['where']})" if note["where"] else note["text"]
-            yield Problem(run, UNREADABLE, "error", "Not read, or only in part", text)
+            yield Problem(run, UNREADABLE, "error", "Could not be fully read", text)
 
 
 def _sentence(words: str) -> str:

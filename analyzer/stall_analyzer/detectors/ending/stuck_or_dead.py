@@ -154,7 +154,7 @@ def _of_ending(signals: Signals, ending: Ending) -> Finding:
             "more."
         )
     else:
-        title = f"The process was told to end at {at} ({ending.reason.upper()})"
+        title = f"The process was told to terminate at {at} ({ending.reason.upper()})"
         text = "It was training until then; it was not stuck."
     if signals.endless_data is not None:
         text = f"{text} {signals.endless_data.sentence}."

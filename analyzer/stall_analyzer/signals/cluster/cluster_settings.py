@@ -32,9 +32,9 @@ def _same_task_twice(captures: Sequence[Capture]) -> SettingsFault | None:
         if together and mine.task is not None and mine.task == theirs.task:
             who = " and ".join(f"{e.host} (process {e.pid})" for e in (mine, theirs))
             return SettingsFault(
-                f"Two processes are {mine.task}",
+                f"Two processes claim to be {mine.task}",
                 f"{who} both say that they are {mine.task}. The cluster then waits for a task "
-                f"that no process has, or mistakes the second for a restart of the first.",
+                f"that no process has, or mistakes the second process for a restart of the first.",
             )
     return None
 
@@ -49,7 +49,7 @@ def _different_sizes(captures: Sequence[Capture]) -> SettingsFault | None:
     said = listed([f"{name} lists {counted(size, 'task')}" for name, size in sizes.items()])
     return SettingsFault(
         "The workers disagree about the size of the cluster",
-        f"{said}. Collectives of different sizes never match.",
+        f"{said}. Collectives that expect different numbers of workers never match.",
     )
 
 
@@ -60,7 +60,7 @@ def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
         if task is not None and task.index >= known:
             return SettingsFault(
                 f"There is no {task} in the cluster",
-                f"TF_CONFIG of {capture.environment.host} makes it {task}, but lists only "
+                f"The TF_CONFIG of {capture.environment.host} makes it {task}, but lists only "
                 f"{counted(known, 'task')} of that type; indices start at 0.",
             )
     return None

@@ -63,7 +63,7 @@ def _told(
     waited_ps = sum(waited) // len(waited) * PS_PER_NS
     later = seconds(waited_ps)
     if not failed:
-        words = f"The others kept writing for {later}, but finished nothing."
+        words = f"The others kept writing records for {later}, but finished nothing."
     elif len(others) == 1:
         words = f"The other one failed with {failed[0].error} {later} later."
     else:

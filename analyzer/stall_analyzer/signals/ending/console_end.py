@@ -48,7 +48,7 @@ HOW: dict[EndKind, str] = {
     "cancelled": "the job was canceled",
     "crashed": "the process crashed",
     "killed": "the process was killed (SIGKILL), as happens when memory runs out",
-    "told_to_end": "the process was told to end (SIGTERM)",
+    "told_to_end": "the process was told to terminate (SIGTERM)",
     "exit_code": "the process failed",
 }
 BY_HAND = "it was interrupted (KeyboardInterrupt)"

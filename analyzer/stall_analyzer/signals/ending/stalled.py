@@ -145,7 +145,9 @@ def _pause_before_the_end(scene: Scene) -> Stall | None:
     reason = blamed(scene)
     does = "sleeps" if reason is not None and reason.sleeps else "was the reason"
     why = (
-        f"{reason.subject} {does}; then it continued" if reason is not None else "then it continued"
+        f"{reason.subject} {does}; then training continued"
+        if reason is not None
+        else "then training continued"
     )
     stall = _stall(scene, SLOW, why, reason, dump.sign_ns)
     return replace(stall, until_ns=went_on_ns, went_on=True)
@@ -203,7 +205,7 @@ def _rests(reason: Blamed) -> bool:
 
 
 RESTS = "it waits for its user or for requests, as notebooks and servers do"
-REPLACED = "its pool had other workers each time, and none of the tasks was done"
+REPLACED = "its pool had different workers each time, and none of the tasks was done"
 POLLS = "it kept sleeping in one place, and nothing else happened"
 
 
@@ -243,7 +245,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if reason is None or not reason.waits_in:
         return UNSURE, "nothing shows what it is waiting for"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
-        return UNSURE, "steps that are not counted may end between the looks"
+        return UNSURE, "steps that are not counted may end between two checks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
     looked = f"all {len(scene.calm)} times the capture looked"
     return STUCK, f"{idle}the threads were at the same lines {looked}"
@@ -255,7 +257,7 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
         if cores is not None and cores >= IDLE_CORES:
             return f"{_who(reason)} was at work, using {percent(cores, 1)} of a core{_in(reason)}"
         if is_reading(scene):
-            return "the process was reading from its disks"
+            return "the process was reading from disk"
     if reason is None:
         return ""
     if reason.sleeps:
@@ -311,9 +313,9 @@ def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blame
     calls = stack_of(main).library_calls if main is not None else ()
     if reason is not None and any(module_of(f).partition(".")[0] == "re" for f in calls):
         why = "no Python could run, because matching it holds the interpreter"
-        does = "matches a regular expression that takes forever"
+        does = "is matching a regular expression that takes forever"
         return ENDLESS, why, replace(reason, waits_in=does)
-    why = "native code held the interpreter, and may have computed or waited"
+    why = "native code held the interpreter, which may have been computing or waiting"
     return UNSURE, why, reason
 
 

@@ -107,7 +107,10 @@ def with_production(
     if production.state == "slower":
         longest = first_step_ps / (production.ready + 1) or LONGEST_BATCH_PS
         share, doubt = _share_of_wait(busy, min(longest, LONGEST_BATCH_PS)), DOUBT_SLOWER
-        why = "No batch was finished while steps were profiled: a batch takes longer than a step."
+        why = (
+            "No batch was finished while steps were profiled, so making a batch takes longer "
+            "than a step."
+        )
     else:
         share, doubt = HIDDEN_WAIT_SHARE, DOUBT_HIDDEN
         why = "Batches are made by Python workers, which the profile does not show."
@@ -127,7 +130,10 @@ def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualS
     if not works_ahead:
         why = f"All steps took {seconds(round(mean_ps))} on average, longer than the profiled ones."
         return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
-    why = f"All steps took {seconds(round(mean_ps))} on average, because batches come no faster."
+    why = (
+        f"All steps took {seconds(round(mean_ps))} on average, because batches do not arrive any "
+        "faster."
+    )
     waits = step.causes_ps.get("input.wait", 0.0) + more
     return _waiting(step, waits, DOUBT_SOME, why)
 
