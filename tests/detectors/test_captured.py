@@ -98,7 +98,7 @@ def test_the_first_layer_whose_gradient_vanishes_is_named() -> None:
         ),
         "act",
     )
-    assert "the norm of first is 3" in finding.title
+    assert "the gradient norm of first is 3" in finding.title
     assert "times smaller than that of head" in finding.title
 
 

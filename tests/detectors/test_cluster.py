@@ -35,8 +35,8 @@ def test_the_worker_that_comes_last_is_found_with_its_reason(tmp_path: Path) -> 
     signals = cluster(tmp_path, job(punctual=0, late=30))
     finding = found(straggler.check(signals), "act")
     assert finding.title.startswith("late is late: the others wait 570 ms")
-    assert "spent 570 ms more on host (python) than they did" in finding.explanation
-    assert "was last in 19 of 20 meetings and held up 19 steps" in finding.explanation
+    assert "spent 570 ms more on host (python) than the others did" in finding.explanation
+    assert "was last at 19 of 20 synchronization points and held up 19 steps" in finding.explanation
     assert {piece.host for piece in finding.evidence} == {"late"}
     assert signals.host.host == "late", "its findings are the run's findings"
     assert collective_wait.check(signals) is None, "the reason is known: the other finding says it"

@@ -8,7 +8,8 @@ Why it stalls
 Workers wait for a member that cannot exist, or talk to themselves.
 
 How it is measured
-TF_CONFIG of each process, as its capture recorded it, and the machines they ran on.
+From the TF_CONFIG of each process, as recorded by its capture, and from the machines that the
+processes ran on.
 
 Example
 node-a (process 812) and node-b (process 790) both say that they are worker 0.

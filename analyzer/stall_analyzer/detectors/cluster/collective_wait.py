@@ -5,21 +5,22 @@ Time in collectives (all-reduce and the like) during which the host computes not
 host in the recordings explains it.
 
 Why it stalls
-In synchronous training, all replicas meet in each step. The meeting lasts until the slowest has
-arrived, plus the time that the network needs.
+In synchronous training, all replicas wait for each other in each step. The wait lasts until the
+slowest has arrived, plus the time that the network needs.
 
 How it is measured
-The step's collective ops while none of its other ops ran, minus the time the host waited for other
-recorded hosts. Where the same collectives took very different times, the long ones are waits for a
-late replica rather than the network.
+The time in which collective ops of the step ran while none of its other ops did, minus the time the
+host waited for other recorded hosts. If the same collectives took very different times, the long
+ones waited for a late replica rather than for the network.
 
 Example
-2.1 s of 2.4 s in CollectiveReduceV2: 53 ms in each of 40 steps, 0.6 ms when the peer was on time.
+2.1 s of 2.4 s in CollectiveReduceV2: 53 ms in each of 40 steps, but 0.6 ms when the peer was on
+time.
 
 What to do
 Profile the other workers too, at the same time: the one that waits least is the one to look at. If
-all wait equally long, the network is the reason: use larger batches per worker, and fewer and
-larger all-reduces.
+all of them wait equally long, the network is the reason: use larger batches per worker, and fewer
+and larger all-reduces.
 
 Blind spots
 Without traces of all hosts, a slow peer looks the same as a slow network.
@@ -100,8 +101,8 @@ def _why(signals: Signals, uneven: bool) -> str:
         return f"None of the {seen} recorded hosts was late, so the reason is the network{rest}."
     if uneven:
         return (
-            "Some collectives took far less time than others, so the long ones are waits for a "
-            "late worker rather than the network."
+            "Some collectives took far less time than others, so the long ones waited for a late "
+            "worker rather than for the network."
         )
     return (
         "All collectives took about the same time: either one worker is always late, or the "

@@ -9,16 +9,16 @@ ends, the others notice at once. If its machine disappears, they notice only whe
 have been absent for a while, and wait until then.
 
 How it is measured
-TensorFlow's errors name the peer that they come from; errors spread, and the first one blames no
-peer. Where there are no errors: a capture whose records stop a minute before those of all others,
-or a trace that ends while the others start no further step.
+TensorFlow's errors name the peer that they come from; errors spread from worker to worker, and the
+first one blames no peer. If there are no errors, the evidence is a capture whose records stop a
+minute before those of all others, or a trace that ends while the others start no further step.
 
 Example
 Worker 1 was last heard from at 14:02:31, without a final record; all 3 others failed with
 UnavailableError 22 s later.
 
 What to do
-Check that worker's log and its scheduler's: preemption, eviction, out of memory.
+Check that worker's log and its scheduler's for preemption, eviction or running out of memory.
 
 Blind spots
 The others' errors come last and fill every log; the reason is only in the log of the worker that

@@ -1,11 +1,11 @@
 """Several devices but little speedup: the gradient exchange is not hidden behind computation.
 
 What it finds
-Time in which the devices of a host only exchanged gradients.
+Time in which the devices of a host did nothing but exchange gradients.
 
 Why it stalls
-An all-reduce that overlaps with the backward pass costs nothing. One that runs alone adds to every
-step, and takes just as long when the batch per replica is small.
+An all-reduce that overlaps with the backward pass costs nothing. One that runs alone adds its time
+to every step, and takes just as long if the batch per replica is small.
 
 How it is measured
 Collectives (NCCL, RCCL, XLA's all-reduce) while most devices computed nothing, minus the time they

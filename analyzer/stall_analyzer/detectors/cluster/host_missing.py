@@ -7,8 +7,8 @@ others has a gap.
 
 Why it stalls
 Until all workers have joined, none can begin: they wait for the missing one, for an hour if nobody
-stops them. If steps ran, all workers did join and only files are missing. Then the host that holds
-up the others may be the one without records.
+stops them. If steps ran, all workers did join, and only files are missing. In that case, the host
+that holds up the others may be the one without records.
 
 How it is measured
 The cluster's tasks compared with those that wrote event files or traces, and whether any of them
@@ -60,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"{_named(absent)} not seen, so it may be the one that holds up the others"
         if _is_one(absent)
-        else f"{_named(absent)} not seen, and may be those that hold up the others",
+        else f"{_named(absent)} not seen, so they may be the ones that hold up the others",
         explanation=" ".join(filter(None, said)),
         change=Change(
             "Have all workers write to one log directory, and profile them at the same time.",

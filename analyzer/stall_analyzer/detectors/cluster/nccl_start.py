@@ -1,24 +1,25 @@
 """NCCL takes a long time to connect the GPUs, before the first all-reduce.
 
 What it finds
-The time that NCCL itself says its initialization took.
+The time that NCCL's initialization took, according to NCCL itself.
 
 Why it stalls
 No process can continue until all have started. NCCL then looks for networks and for the paths
-between the GPUs, and loads its kernels. It happens once, in the first step.
+between the GPUs, and loads its kernels. All this happens once, in the first step.
 
 How it is measured
 NCCL's line "Init timings" on the console (NCCL 2.21 or newer, with NCCL_DEBUG=INFO).
 
 Example
-ncclCommInitRank took 38.2 s for 16 ranks, 35 s of it to reach the others.
+ncclCommInitRank took 38.2 s for 16 ranks; 35 s of that was spent reaching the others.
 
 What to do
 Start the processes together. Name the network interface (NCCL_SOCKET_IFNAME), so that NCCL does not
 try interfaces that lead nowhere. In containers, give it shared memory.
 
 Blind spots
-Without NCCL_DEBUG=INFO, NCCL does not report it, and it is counted as part of the first step.
+Without NCCL_DEBUG=INFO, NCCL does not report this time, and it is counted as part of the first
+step.
 """
 
 from __future__ import annotations
@@ -42,7 +43,7 @@ def check(signals: Signals) -> Finding | None:
     return Finding(
         severity="consider",
         title=f"NCCL took {seconds(round(line.seconds * PS_PER_S))} to connect the GPUs",
-        explanation=f"It happens once, before the first all-reduce. {quoted(line)}",
+        explanation=f"This happens once, before the first all-reduce. {quoted(line)}",
         change=Change(
             "Start all processes together, and name the interface that leads to the others.",
             "",

@@ -14,7 +14,7 @@ Example
 "NCCL WARN NET/Socket : No usable listening interface found".
 
 What to do
-Set NCCL_DEBUG=INFO and see which interface it takes; choose one with NCCL_SOCKET_IFNAME. In a
+Set NCCL_DEBUG=INFO and see which interface NCCL takes; choose one with NCCL_SOCKET_IFNAME. In a
 container, give it shared memory (--shm-size=1g, --ipc=host).
 
 Blind spots

@@ -4,8 +4,8 @@ What it finds
 A host with several devices, some of which have events while others have none.
 
 Why it stalls
-It may not: one device may be all that the program asked for. But even on a machine with eight
-devices, TensorFlow trains on one unless a distribution strategy says otherwise.
+It may not stall at all: one device may be all that the program asked for. But even on a machine
+with eight devices, TensorFlow trains on one unless a distribution strategy says otherwise.
 
 How it is measured
 Device planes of the trace with and without events.

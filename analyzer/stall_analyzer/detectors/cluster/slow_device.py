@@ -15,8 +15,9 @@ Example
 GPU:3 computes for 48 ms in each step; the others compute for 12 ms and wait 36 ms for it.
 
 What to do
-Look at that card: another job on it, a lower clock because of heat or power (nvidia-smi -q -d
-PERFORMANCE), a slower slot. A slower card model needs a smaller share of the batch.
+Look at that card: there may be another job on it, its clock may be lower because of heat or power
+(nvidia-smi -q -d PERFORMANCE), or its slot may be slower. If the card is a slower model, give it a
+smaller share of the batch.
 
 Blind spots
 Needs traces of at least two devices of one host. Checked by simulation only, without a real GPU.

@@ -1,23 +1,24 @@
 """One worker is late, and the others wait for it.
 
 What it finds
-Of several recorded hosts, the one that arrives last when they meet: in most steps, or so late in a
-few that it matters. Several hosts may take turns being late.
+Of several recorded hosts, the one that arrives last at the points where they wait for each other:
+in most steps, or so late in a few steps that it matters. Several hosts may take turns being late.
 
 Why it stalls
 Synchronous training runs at the pace of its slowest worker.
 
 How it is measured
 Each collective is matched across hosts by its group and instance keys, or by its step number where
-a capture timed it rather than a profile. It ends everywhere at once, so the host for which it is
-shortest came last, and the extra time on the others is how long they waited. The reason is what the
-late host's own ledger shows it did for longer than the others between one meeting and the next. If
-it was under a capture, the lines of its own code that this time went to are named. Under
-ParameterServerStrategy, the coordinator's capture knows which worker alone it waits for.
+a capture timed it rather than a profile. A collective ends everywhere at once, so the host for
+which it is shortest came last, and the extra time on the others is how long they waited. The reason
+is whatever the late host did for longer than the others between one synchronization point and the
+next, as its own ledger shows. If the late host was under a capture, the lines of its own code that
+took this time are named. Under ParameterServerStrategy, the coordinator's capture shows when it is
+waiting for one worker alone, and for which.
 
 Example
-worker1 was last in 39 of 40 meetings; the others waited 2.0 s for it. Between meetings it spent 2.0
-s more on host (python) than they did.
+worker1 was last at 39 of 40 synchronization points; the others waited 2.0 s for it. Between these
+points, it spent 2.0 s more on host (python) than the others did.
 
 What to do
 Fix that worker first: its ledger represents the run, and its findings are the run's findings.
@@ -26,8 +27,8 @@ Blind spots
 Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
 be the late one. What a worker does before its trace or its capture begins is not counted. Where one
 process has several replicas, the capture cannot time its collectives, so a worker that computes for
-longer than the others is not seen. What a worker of a ParameterServerStrategy spends its time on is
-not recorded.
+longer than the others is not recognized. What a worker of a ParameterServerStrategy spends its time
+on is not recorded.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ LEAST_SAVED, MOST_SAVED = 0.6, 1.0
 ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "input": (
         "Fix the input of {host}: give every worker a shard of the same size, on a disk of the "
-        "same speed, and with as many cores to read it.",
+        "same speed, and as many cores to read it with.",
         "data = data.take(per_worker[worker])",
         "data = data.shard(workers, worker).take(smallest_shard)",
     ),
@@ -74,7 +75,7 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
                "", ""),
     "host": (
         "Make the loop on {host} do the same as on the others. Work that only one worker has to do "
-        "should be rare, or run in a thread.",
+        "should be rare, or run in a separate thread.",
         "if worker == 0:\n    write_report(step)  # all others wait for it",
         "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
     ),
@@ -125,14 +126,14 @@ def _of_a_coordinator(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"{late.name} is late: the others wait {lost} for it",
         explanation=(
-            f"While the coordinator waited for steps on other processes, {late.name} was the only "
-            f"one that still had a step to run for {signals.with_share(late.spent_ps)}, in "
-            f"{counted(late.count, 'wait')}. What it did was not recorded: computing, its input "
-            f"and fetching variables look the same from the coordinator."
+            f"For {signals.with_share(late.spent_ps)}, in {counted(late.count, 'wait')}, the "
+            f"coordinator waited while {late.name} was the only process that still had a step to "
+            f"run. What it did was not recorded: computing, reading input and fetching variables "
+            f"look the same from the coordinator."
         ),
         change=Change(
-            f"Profile {late.name} while it trains: it may be a slower machine, another program on "
-            f"it, or slower input.",
+            f"Profile {late.name} while it trains: its machine or its input may be slower, or "
+            f"another program may be running there.",
             "",
             "tf.profiler.experimental.client.trace(\n"
             f'    "grpc://{_address_of(late.name, signals)}", logdir, duration_ms=5000)',
@@ -178,16 +179,17 @@ def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
 def _told(late: LateHost, signals: Signals) -> str:
     reason = late.reason
     said = (
-        f"{late.host} was last in {late.times} of {signals.lateness.meetings} meetings and held "
-        f"up {counted(late.late_steps, 'step')}; the others waited {seconds(late.cost_ps)} on "
+        f"{late.host} was last at {late.times} of "
+        f"{counted(signals.lateness.meetings, 'synchronization point')} and held up "
+        f"{counted(late.late_steps, 'step')}; the others waited {seconds(late.cost_ps)} on "
         f"average, {percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was "
         f"recorded on all hosts."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not show what took longer there."
     return (
-        f"{said} Between meetings it spent {seconds(reason.ps)} more on {reason.bucket} "
-        f"({spoken(reason.cause)}) than they did.{_in_what(late, signals)}"
+        f"{said} Between these points, it spent {seconds(reason.ps)} more on {reason.bucket} "
+        f"({spoken(reason.cause)}) than the others did.{_in_what(late, signals)}"
     )
 
 

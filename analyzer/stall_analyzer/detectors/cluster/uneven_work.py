@@ -8,14 +8,14 @@ Each step needs all of them. A worker that runs out of batches leaves, and the o
 forever, or until they get an error.
 
 How it is measured
-The marks of their captures, or the steps in traces that cover the whole window.
+From the marks of the hosts' captures, or the steps in traces that cover the whole window.
 
 Example
 Worker 2 ran 480 steps, the others 500: its shard has fewer files.
 
 What to do
-Give every worker the same number of batches: shard by elements rather than by files, or cut the
-epoch to the smallest count.
+Give every worker the same number of batches: shard by elements rather than by files, or cut every
+worker's epoch to the number of batches that the smallest shard has.
 
 Blind spots
 Hosts that train independently (a parameter server's workers, for example) may differ.

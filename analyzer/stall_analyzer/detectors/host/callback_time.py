@@ -2,32 +2,33 @@
 
 What it finds
 Long pauses between two calls of the train function in which the training thread runs Python code:
-callbacks, the body of a custom loop, the garbage collector. What a callback or the loop does with
-the model there counts in full: `model.predict` and `model.evaluate` with their datasets, iterators
-and graphs.
+callbacks, the body of a custom loop, the garbage collector. Whatever a callback or the loop does
+with the model in such a pause counts in full, including the datasets, iterators and graphs of
+`model.predict` and `model.evaluate`.
 
 Why it stalls
-The next step begins only when every callback of the last one has returned. A callback that takes 30
-ms makes a step of 5 ms seven times as long. `model.predict` creates a dataset, an iterator and a
+The next step begins only when every callback of the last step has returned. A callback that takes
+30 ms makes a step of 5 ms seven times as long. `model.predict` creates a dataset, an iterator and a
 list of callbacks each time it is called: about 40 ms, no matter how little data it is given.
 
 How it is measured
 The training thread's time between calls, not counting saving, summaries and the second or two that
-Keras needs to set itself up. Keras needs up to 5 ms between steps; only longer pauses count. Where
-the Python tracer was on, the functions have names. Iterators created and functions called between
-two steps of an epoch are attributed to a callback or the loop, unless they come with every step.
+Keras needs to set itself up. Keras needs up to 5 ms between steps; only longer pauses count. If the
+Python tracer was on, the functions are named. Iterators created and functions called between two
+steps of an epoch are attributed to a callback or the loop, unless they come with every step.
 `fit`'s own validation at the end of an epoch does not count.
 
 Example
-A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of 2.5 s.
+A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of the epoch's 2.5 s.
 
 What to do
 Run the code less often (every 100 batches, or in on_epoch_end), or in another thread. For a small
 batch, call `model(x, training=False)` or `model.predict_on_batch(x)`, not `model.predict(x)`.
 
 Blind spots
-Without the Python tracer, a pause has no name. Python threads that hold the interpreter (workers of
-a PyDataset) make pauses longer too; where calls themselves are slow to start, nothing is reported.
+Without the Python tracer, the code that ran in a pause is not named. Python threads that hold the
+interpreter (such as workers of a PyDataset) also make pauses longer; where the calls themselves are
+slow to start, nothing is reported.
 """
 
 from __future__ import annotations
@@ -65,7 +66,7 @@ OFTEN = 3
 # A function that holds this share of the pauses is the one to name.
 NAMED_SHARE = 0.5
 BETTER_CAPTURE = (
-    "The trace does not say which function it is: profile again with the Python tracer "
+    "The trace does not show which function took it: profile again with the Python tracer "
     "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores that option, but the "
     "capture dialog of TensorBoard's Profile tab passes it on)."
 )
@@ -128,8 +129,8 @@ def _traced(signals: Signals) -> Finding | None:
         explanation=(
             f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
             f"Python kept the training thread busy for {signals.with_share(lost)}. Keras itself "
-            "needs a few milliseconds there; the rest is a callback or the loop's own code."
-            + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
+            "needs a few milliseconds of each pause; the rest went to a callback or the loop's own "
+            "code." + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
         ),
         change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
         lost_ps=lost + warmer.high_ps,

@@ -8,9 +8,9 @@ Why it stalls
 Saving reads every variable, turns it into bytes and writes a file. Training waits until it is done.
 
 How it is measured
-Two signs between calls of the train function: ops that write checkpoints (SaveV2), or a series of
-variable reads with nothing else in between, which is how Keras saves; the Python after the reads
-counts as part of it.
+By two signs between calls of the train function: ops that write checkpoints (SaveV2), or a series
+of variable reads with nothing else in between, which is how Keras saves. The Python after the reads
+counts as part of the save.
 
 Example
 ModelCheckpoint(save_freq=1) on a model of 8 MB: 28 ms after each of 50 steps.
@@ -45,7 +45,7 @@ SEEN_SHARE = 0.9
 HOOK = pattern(r"(\w+)\.on_\w+$")  # of a callback's class
 
 SAVE_SELDOM = Change(
-    "Save once per epoch, or far less often.",
+    "Save once per epoch, or at least far less often than now.",
     "keras.callbacks.ModelCheckpoint(path, save_freq=1)",
     'keras.callbacks.ModelCheckpoint(path, save_freq="epoch")',
 )

@@ -7,23 +7,24 @@ the cores (`docker --cpus`, `limits.cpu` in Kubernetes).
 Why it stalls
 The limit applies to each tenth of a second. TensorFlow sees all cores of the machine and starts a
 thread for each; together they use up the share in a few milliseconds, and then all of them stop
-until the next period, whatever they were doing.
+until the next tenth of a second, whatever they were doing.
 
 How it is measured
-In a capture: the kernel's count of how long the container's threads were throttled. It is summed
-over the cores, so dividing it by their number gives the least that the epoch lost.
+In a capture: the kernel's count of how long the container's threads were throttled. That time is
+summed over the cores, so dividing it by their number gives the least time that the epoch can have
+lost.
 
 Example
 A limit of 2 CPUs on a machine with 32: 64 threads used up the share of each tenth of a second in 6
-ms, and for 41 s of the first epoch's 90 s nothing ran.
+ms, and nothing ran for 41 s of the first epoch's 90 s.
 
 What to do
-Raise the limit, or use as many threads as the limit has cores: a few threads that are never stopped
-are faster than many that are.
+Raise the limit, or use only as many threads as the limit allows cores: a few threads that are never
+stopped are faster than many that are.
 
 Blind spots
-A trace does not show it: there, throttled threads look as if their ops were slow. Where training
-waits for a GPU, throttled threads may cost nothing.
+A trace does not show the throttling: there, it looks as if the ops of throttled threads were slow.
+Where training waits for a GPU, throttled threads may cost nothing.
 """
 
 from __future__ import annotations
@@ -62,8 +63,8 @@ def check(signals: Signals) -> Finding | None:
             "everything that the epoch seems to spend its time on."
         ),
         change=Change(
-            "Raise the container's CPU limit, or give TensorFlow as many threads as the limit has "
-            "cores.",
+            "Raise the container's CPU limit, or give TensorFlow only as many threads as the limit "
+            "allows cores.",
             "docker run --cpus 2 …",
             "tf.config.threading.set_intra_op_parallelism_threads(2)\n"
             "tf.config.threading.set_inter_op_parallelism_threads(2)",

@@ -4,13 +4,14 @@ What it finds
 CUDA and cuDNN errors on the console, by name.
 
 Why it stalls
-After most of them the process can no longer use its GPU: it ends, or hangs while the others wait.
+After most of these errors, the process can no longer use its GPU: it ends, or hangs while the other
+workers wait.
 
 How it is measured
 The names of the errors on the job's console.
 
 Example
-"CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: another process had taken the memory.
+"CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: another process had taken the GPU's memory.
 
 What to do
 It depends on the error; the finding says what it means and what to do.
@@ -38,17 +39,17 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     (
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
         "The build contains no code for this GPU, not even PTX.",
-        "Install a TensorFlow that was built for this GPU.",
+        "Install a TensorFlow build that supports this GPU.",
     ),
     (
         "no kernel image is available",
         "The build contains no code for this GPU, not even PTX.",
-        "Install a TensorFlow that was built for this GPU.",
+        "Install a TensorFlow build that supports this GPU.",
     ),
     (
         "CUDA_ERROR_INVALID_PTX",
         "The driver cannot compile these kernels for this GPU.",
-        "Install a TensorFlow that was built for this GPU, or update the driver.",
+        "Install a TensorFlow build that supports this GPU, or update the driver.",
     ),
     (
         "CUDA_ERROR_LAUNCH_TIMEOUT",

@@ -6,7 +6,7 @@ time.
 
 Why it stalls
 The device is the fastest and most expensive part of the machine. While it has nothing to do,
-training runs at the speed of whatever it waits for.
+training runs at the speed of whatever the device is waiting for.
 
 How it is measured
 Time in the traced part of the epoch in which no device was running a kernel, a collective or a
@@ -19,7 +19,7 @@ input.
 
 What to do
 Start with the largest reason: prepare input ahead of time, run less Python between steps
-(steps_per_execution), use fewer and larger ops.
+(steps_per_execution), or use fewer and larger ops.
 
 Blind spots
 Needs a trace of the device. Checked by simulation only, without a real GPU.
@@ -74,7 +74,7 @@ def check(signals: Signals) -> Finding | None:
         f"{percent(whole, signals.host.covered_ps)} of the time",
         explanation=(
             f"For {seconds(whole)} of the {seconds(signals.host.covered_ps)} that was traced, no "
-            f"device worked. The reasons: {listed(reasons, most=len(reasons))}. Python alone "
+            f"device was working. The reasons: {listed(reasons, most=len(reasons))}. Python alone "
             f"accounts for {signals.with_share(python)}."
         ),
         change=Change(

@@ -18,7 +18,8 @@ Run pip install "tensorflow[and-cuda]", or use a container with the CUDA and cuD
 this TensorFlow was built for. Then check tf.config.list_physical_devices("GPU").
 
 Blind spots
-On a machine without a GPU nothing is wrong; the console does not always show whether there is one.
+On a machine without a GPU, the warning is harmless; the console does not always show whether there
+is a GPU.
 """
 
 from __future__ import annotations

@@ -15,8 +15,8 @@ Example
 400 kernels per step at 1.2 µs each: the GPU spent 1.6 ms of each 2.3 ms step waiting for launches.
 
 What to do
-Give each kernel more to do with a larger batch. Or run fewer of them: jit_compile=True fuses
-kernels.
+Use a larger batch, so that each kernel has more to do. Or run fewer kernels: jit_compile=True fuses
+them.
 
 Blind spots
 Needs a trace of the device. Checked by simulation only, without a real GPU.
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
             f"{signals.with_share(lost)} while ops were being launched."
         ),
         change=Change(
-            "Fuse the kernels with XLA, or give each one more to do with a larger batch.",
+            "Fuse the kernels with XLA, or use a larger batch, so that each kernel has more to do.",
             "model.compile(optimizer, loss)",
             "model.compile(optimizer, loss, jit_compile=True)",
             turns=(Turn("XLA", "on"),),

@@ -19,11 +19,13 @@ Example
 
 What to do
 Leave the number of threads to TensorFlow, or give it the number of cores. If the setting is there
-for repeatable results, `tf.config.experimental.enable_op_determinism()` gives them with all cores.
+for repeatable results, `tf.config.experimental.enable_op_determinism()` gives them while using all
+cores.
 
 Blind spots
-The cores may be busy with other processes, or be two hyperthreads of one core, which the trace does
-not show; then more threads save little. Traces without tf.data do not say how many cores there are.
+The cores may be busy with other processes, or may be two hyperthreads of one core, and the trace
+shows neither; in both cases, more threads save little. Traces without tf.data do not say how many
+cores there are.
 """
 
 from __future__ import annotations
@@ -61,7 +63,7 @@ def check(signals: Signals) -> Finding | None:
             + (
                 "the program has set the number of intra-op threads to 1."
                 if pools.is_setting
-                else "only one intra-op thread was ever at work, so the number must be set to 1."
+                else "only one intra-op thread was ever at work, so it must have been set to 1."
             )
         ),
         change=Change(

@@ -9,15 +9,16 @@ its result back: two copies and a slower processor, with the device idle in the 
 
 How it is measured
 On the host, an op that runs on the device takes only the microseconds needed to launch it. An op
-counts if it takes a millisecond or more there, in a step after the first, while the device does
-nothing.
+counts if it takes a millisecond or more on the host, in any step after the first, while the device
+does nothing.
 
 Example
 StringSplit and UniqueV2 ran on the CPU for 8 ms of each step of 20 ms.
 
 What to do
-Move them into the input pipeline, where they run in parallel with the step, or use an op that has a
-GPU kernel. tf.debugging.set_log_device_placement(True) shows where each one runs.
+Move these ops into the input pipeline, where they run in parallel with the step, or replace them
+with ops that have a GPU kernel. tf.debugging.set_log_device_placement(True) shows where each op
+runs.
 
 Blind spots
 Needs a trace of the device. Short ops on the CPU look the same as launches. Checked by

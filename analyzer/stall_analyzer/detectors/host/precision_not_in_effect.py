@@ -5,8 +5,8 @@ Layers with a mixed policy, on a card built for half precision, whose matrix pro
 convolutions run in full-precision kernels.
 
 Why it stalls
-Half precision is two to eight times as fast on such cards, and moves half the bytes. Where the
-policy was set after the layers were created, or an op casts back, that advantage is lost.
+Half precision is two to eight times as fast on such cards, and moves half the bytes. If the policy
+was set after the layers were created, or an op casts back to float32, that advantage is lost.
 
 How it is measured
 The dtype policies of the stored model, the compute capability of the card, and the names of its
@@ -20,7 +20,8 @@ Set the policy before the model is created; look for casts to float32 in your ow
 Layer and batch sizes that are multiples of eight allow the fast kernels to be used.
 
 Blind spots
-Only a kernel's name shows its type. Checked by simulation only, without a real GPU.
+Only a kernel's name shows which precision it computes in. Checked by simulation only, without a
+real GPU.
 """
 
 from __future__ import annotations

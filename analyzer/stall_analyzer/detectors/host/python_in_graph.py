@@ -9,18 +9,18 @@ The graph leaves TensorFlow's threads, acquires the interpreter's lock, converts
 Python on one core and comes back. XLA and GPUs cannot run it at all.
 
 How it is measured
-The step's PyFunc and EagerPyFunc ops while none of its other ops ran. Python in the input pipeline
-does not count: it runs in parallel with the step.
+The time in which PyFunc and EagerPyFunc ops of the step ran while none of its other ops did. Python
+in the input pipeline does not count: it runs in parallel with the step.
 
 Example
-A loss weighted its examples in a py_function: 35 ms of each 41 ms step.
+A loss weighted its examples in a py_function, which took 35 ms of each 41 ms step.
 
 What to do
-Write it with TensorFlow ops or keras.ops. What can be computed before the step belongs in the input
-pipeline.
+Write the function with TensorFlow ops or keras.ops. Anything that can be computed before the step
+belongs in the input pipeline.
 
 Blind spots
-What the Python function does is not in the trace, unless it calls TensorFlow.
+The trace does not show what the Python function does, except where it calls TensorFlow.
 """
 
 from __future__ import annotations

@@ -76,7 +76,7 @@ def _in_few_epochs(name: str) -> Change:
     call = f"self.{name}(x)" if name == PREDICT else f"self.{name}(x, y)"
     hook = "def on_epoch_end(self, epoch, logs=None):"
     return Change(
-        "Do it only after some epochs, on part of the data, or with larger batches (batch_size=).",
+        "Do it only every few epochs, on part of the data, or with larger batches (batch_size=).",
         f"{hook}\n    {call}",
         f"{hook}\n    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n        {call}",
     )

@@ -5,19 +5,19 @@ Scalars, histograms and images that the training thread writes: after each batch
 end of the epoch that they take a good part of it.
 
 Why it stalls
-A scalar costs half a millisecond. A histogram takes some fifty small ops launched from Python for
-every variable. If a custom callback writes them after each batch, every batch pays that cost.
+A scalar costs half a millisecond. For every variable, a histogram takes about fifty small ops,
+launched from Python. If a custom callback writes them after each batch, every batch pays that cost.
 
 How it is measured
-Stretches between calls of the train function that lead up to an op that writes a summary. The
-event files say whether histograms are among them.
+Stretches between calls of the train function that lead up to an op that writes a summary. The event
+files show whether any of the summaries are histograms.
 
 Example
-A histogram of each of 8 weights after each of 20 batches took 2.9 s of 3.5 s.
+A histogram of each of 8 weights after each of 20 batches took 2.9 s of the epoch's 3.5 s.
 
 What to do
 Write less often: every hundredth batch, or histograms once per epoch (histogram_freq=1 does that).
-For a large model, a histogram takes a second for every few million weights: once in ten epochs will
+In a large model, histograms take a second for every few million weights: once every ten epochs will
 do.
 
 Blind spots

@@ -1,19 +1,19 @@
 """Validation takes a large part of the epoch.
 
 What it finds
-A validation phase inside the first epoch that takes at least 30% of it. It is rated "act" where it
-takes longer than the training, not counting one-time costs.
+A validation phase inside the first epoch that takes at least 30% of it. The finding is rated "act"
+if validation takes longer than training, not counting one-time costs.
 
 Why it stalls
-The model learns nothing in that time. Validation exists to watch a number, and far fewer batches
-show the same number.
+The model learns nothing in that time. Validation exists to watch a metric, and far fewer batches
+would show the same value.
 
 How it is measured
 The phases of the epoch: from the last training step to the last validation step, including the
 tracing of the test function.
 
 Example
-90 validation steps after 30 training steps: 1.6 s of 3.2 s.
+90 validation steps after 30 training steps: 1.6 s of the epoch's 3.2 s.
 
 What to do
 Use validation_steps=… to validate on part of the data, or validation_freq=5 to validate every fifth

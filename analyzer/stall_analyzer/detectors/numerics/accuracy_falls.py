@@ -10,21 +10,22 @@ worse.
 
 How it is measured
 The losses and accuracies of at least three epochs from the event files, and the number of classes
-from the last layer. From the first epoch to the last, the loss must fall by more than 5%, the
-accuracy by 0.05 and by a fifth of itself, and it must end clearly below chance.
+from the last layer. From the first epoch to the last, the loss must fall by more than 5%, and the
+accuracy by more than 0.05 and by more than a fifth of its first value. The accuracy must also end
+clearly below chance.
 
 Example
-A custom loss returns the likelihood instead of its negative: it goes from -1.0 to -3.4, and
-the accuracy from 0.22 to 0.07 on two classes.
+A custom loss returns the likelihood instead of its negative: with two classes, the loss goes from
+-1.0 to -3.4 while the accuracy falls from 0.22 to 0.07.
 
 What to do
 Check the sign of the loss first, then the labels: swapped classes, inverted one-hot labels, or a
 metric that uses different labels than the loss.
 
 Blind spots
-Accuracies that fall to chance but no lower are not reported: with weighted classes or in a
-discriminator that may be healthy. Neither are models whose last layer does not show the number of
-classes.
+Accuracies that fall to chance but no lower are not reported, because that may be healthy with
+weighted classes or in a discriminator. Models whose last layer does not show the number of classes
+are not reported either.
 """
 
 from __future__ import annotations

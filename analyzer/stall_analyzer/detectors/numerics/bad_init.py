@@ -1,4 +1,4 @@
-"""The weights start at values that keep them from learning.
+"""The weights start at values that keep the model from learning.
 
 What it finds
 Hidden layers whose weights all start at the same number (zeros, ones, a constant), relu layers
@@ -8,15 +8,16 @@ size.
 Why it stalls
 With weights of zero, relu outputs zero and lets no gradient through. Units that start out the same
 get the same gradients, so a layer of a hundred units does the work of one. A relu unit never fires
-if its bias is more negative than its inputs can make up for. Weights that are ten times too large
-make each layer's outputs ten times too large; weights that are too small make all outputs nearly
-the same.
+if its bias is so negative that its inputs cannot make up for it. Weights that are ten times too
+large make each layer's outputs ten times too large; weights that are too small make all outputs
+nearly the same.
 
 How it is measured
 From the initializers in the model that the TensorBoard callback stores. Weights that suit their
-layer have a standard deviation of about one over the square root of the number of inputs; ten times
-more or a hundred times less is far off. By itself this is a note, because weights may have been
-loaded since; where the loss shows that nothing is learned, it is the likely reason.
+layer have a standard deviation of about 1 divided by the square root of the number of inputs; ten
+times as much or a hundredth of it is far off. By itself, the finding is a note, because other
+weights may have been loaded since; where the loss shows that nothing is learned, the initial
+weights are the likely reason.
 
 Example
 Dense(2048, "relu", bias_initializer=Constant(-0.6)) on pixels from 0 to 1: no unit ever fires, and
@@ -24,7 +25,7 @@ the loss is ln(10) in each of four epochs.
 
 What to do
 Leave out the initializers: the defaults (Glorot for the kernel, zeros for the bias) suit nearly
-everything; He initialization suits deep relu networks.
+every layer; He initialization suits deep relu networks.
 
 Blind spots
 Subclassed models are not stored. Weights that were set after the model was built are not seen.
@@ -71,7 +72,7 @@ def _alike(layers: StoredLayers, learned_nothing: bool) -> Finding | None:
     layer, value = alike[0], alike[0].kernel.constant
     why = "Units that start out the same get the same gradients and remain copies of each other."
     if value == 0 and layer.activation == "relu":
-        why = "With weights of zero, relu outputs zero, where its gradient is zero, too."
+        why = "With weights of zero, relu outputs zero, and its gradient there is zero, too."
     return Finding(
         _severity(layers, learned_nothing),
         f"All weights of {layer.name} start at {value:.3g}",
@@ -95,9 +96,9 @@ def _silent(layers: StoredLayers, learned_nothing: bool) -> Finding | None:
     layer = silent[0]
     return Finding(
         _severity(layers, learned_nothing),
-        f"The biases of {layer.name}, which has relu, start at {layer.bias.constant:.3g}",
-        "A unit fires only where its inputs make up for such a bias. A unit that never fires "
-        f"gets no gradient, so this never changes.{_and_so(learned_nothing)}",
+        f"The biases of {layer.name}, a relu layer, start at {layer.bias.constant:.3g}",
+        "With such a bias, a unit fires only if its inputs make up for it. A unit that never "
+        f"fires gets no gradient, so its bias never changes.{_and_so(learned_nothing)}",
         _default(layer, "bias_initializer", "zeros"),
         confidence=0.85 if learned_nothing else 0.5,
     )
@@ -118,9 +119,9 @@ def _badly_scaled(signals: Signals, learned_nothing: bool) -> Finding | None:
     return Finding(
         _severity(layers, learned_nothing) if learned_nothing else severity,
         f"The initial weights of {layer.name} are {much}",
-        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. With about one "
-        "over the square root of the number of inputs, outputs would be as large as inputs."
-        + (f" The first loss was {first:.3g}; a guess would cost {guess:.2g}." if far_above else "")
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. At about 1 divided "
+        "by the square root of the number of inputs, outputs would be as large as inputs."
+        + (f" The first loss was {first:.3g}; a guess would give {guess:.2g}." if far_above else "")
         + _and_so(learned_nothing),
         _default(layer, "kernel_initializer", "glorot_uniform"),
         confidence=0.8 if learned_nothing or far_above else 0.5,

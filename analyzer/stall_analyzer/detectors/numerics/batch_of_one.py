@@ -5,14 +5,14 @@ A BatchNormalization layer after a dense layer, in a run whose batches contain a
 
 Why it stalls
 In training, the layer subtracts the mean of the batch. The mean of one example is the example
-itself, so zero is left, whatever the input was: the layers after it see the same values in every
-step, and no gradient reaches those before it.
+itself, so only zero is left, whatever the input was: the layers after this one see the same values
+in every step, and no gradient reaches the layers before it.
 
 How it is measured
-The stored model has the layer. That batches contain one example is known from a capture, from an
-input that was built for batches of one, or from the accuracies of single steps: if each step is
-either all right or all wrong, a step has one example. After a convolution the mean is also taken
-over the positions, which works and is not reported.
+The stored model shows the layer. That batches contain one example is known from a capture, from an
+input layer that was built for batches of one, or from the accuracies of single steps: if each
+step's accuracy is either 0 or 1, a step has one example. After a convolution, the mean is also
+taken over the positions; that works, and is not reported.
 
 Example
 Dense(16), BatchNormalization, relu on batches of one: the loss is ln(3) in each of three epochs.
@@ -52,8 +52,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"{name} normalizes batches of one example, which leaves nothing of them",
         explanation=(
             f"In training, {name} subtracts the mean of the batch, which is the example itself. "
-            "Everything after it sees the same numbers for every input, and no gradient reaches "
-            "what comes before."
+            "Every later layer sees the same numbers for every input, and no gradient reaches the "
+            "layers before it."
             + (" The loss agrees: nothing is learned." if learned_nothing else "")
         ),
         change=Change(

@@ -2,18 +2,19 @@
 
 What it finds
 A clipnorm, global_clipnorm or clipvalue that, multiplied by the learning rate and the number of
-steps, is less than a hundredth of any weight.
+steps, comes to less than a hundredth of a weight's usual size.
 
 Why it stalls
 Clipping is meant to cut off rare peaks. A limit below the usual size of the gradients cuts every
-step: SGD then moves each weight by at most rate × clip, whatever the loss calls for.
+step: SGD then moves each weight by at most rate × clip, no matter how large a step the loss calls
+for.
 
 How it is measured
 From the optimizer in the stored model. SGD steps by rate × gradient, and momentum accumulates
 earlier steps. Adam and similar optimizers divide the gradient by its own size, so clipping has no
 effect until gradients are smaller than epsilon; RMSprop adds epsilon under the square root, and
-Adagrad starts with an accumulator of 0.1. The most that all steps of the run together can move a
-weight is compared with a weight's usual size. The finding is more than a note only where the loss
+Adagrad starts with an accumulator of 0.1. The farthest that all steps of the run together can move
+a weight is compared with a weight's usual size. The finding is more than a note only where the loss
 does not move.
 
 Example
@@ -24,7 +25,8 @@ What to do
 Clip at about the norm that gradients usually have, typically 1; or do not clip at all.
 
 Blind spots
-Models that Keras 2 stored have no optimizer. Clipping in a custom loop is not stored either.
+Models stored by Keras 2 do not include the optimizer. Clipping in a custom loop is not stored
+either.
 """
 
 from __future__ import annotations

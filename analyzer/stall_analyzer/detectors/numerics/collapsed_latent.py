@@ -2,16 +2,16 @@
 
 What it finds
 A metric named after the Kullback-Leibler divergence (`kl`, `kl_loss`) that ends below a twentieth
-of its highest epoch, while the rest of the loss hardly improves anymore.
+of its highest value, while the rest of the loss hardly improves anymore.
 
 Why it stalls
 The divergence is the cost of encoding an input. Where it is 0, the encoder gives every input the
 same distribution, and the decoder can only give the same answer for all of them.
 
 How it is measured
-Metrics of at least four epochs from the event files: the divergence compared with its highest
-epoch, and the rest of the loss, which must fall by less than a tenth in the second half of the
-epochs.
+From the metrics of at least four epochs in the event files. The last value of the divergence is
+compared with its highest; the rest of the loss must fall by less than a tenth in the second half of
+the epochs.
 
 Example
 The reconstruction loss was averaged over the pixels but the divergence was summed: it went from 6.0
@@ -19,11 +19,11 @@ to 0.1 in five epochs, and all images look the same.
 
 What to do
 Put both terms on the same scale: sum both over the dimensions of one example, then average over the
-batch. If it still collapses, raise the weight of the divergence slowly from 0.
+batch. If it still collapses, slowly raise the weight of the divergence from 0.
 
 Blind spots
-Metrics with other names are not recognized. A divergence that is only a regularizer, next to codes
-that do not need it, looks the same.
+Metrics with other names are not recognized. A divergence that only regularizes codes which do not
+depend on it looks the same.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def check(signals: Signals) -> Finding | None:
                 severity="note",
                 title=f"{name} has fallen from {values.max():.3g} to {values[-1]:.3g}",
                 explanation=(
-                    "If it is the divergence of a variational model, its latent code no longer "
-                    "carries anything, and the decoder gives the same answer for all inputs. "
+                    "If this is the divergence of a variational model, the latent code no longer "
+                    "carries information, and the decoder gives the same answer for all inputs. "
                     "Usually the two terms of the loss are on different scales: one is a mean "
                     "over the dimensions of an example, the other a sum."
                 ),

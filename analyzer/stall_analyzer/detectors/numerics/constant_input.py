@@ -2,13 +2,13 @@
 
 What it finds
 Inputs without information: every feature has the same value in all rows of a batch, such as images
-that are all zero or texts that are all one unknown word. Also inputs that contain NaN or
+that are all zero, or texts in which every word is unknown. Also inputs that contain NaN or
 infinities.
 
 Why it stalls
 From inputs that do not differ, the model can only learn how frequent each label is. One NaN among
-the inputs makes every number computed from it NaN. In graphs on a CPU, relu turns that into 0, so
-the loss looks healthy while the layers before it are lost.
+the inputs makes every number computed from it NaN. In graphs on a CPU, relu turns NaN into 0, so
+the loss looks healthy although the weights before the relu are lost.
 
 How it is measured
 A capture samples some batches on their way into the loss: up to 64 rows and 256 features of each.
@@ -23,8 +23,8 @@ What to do
 Print one batch as it leaves the input pipeline, after all scaling and encoding.
 
 Blind spots
-Models whose input is deliberately a placeholder get a note. Features that are constant only in the
-sample, because they are rare, do not matter: all features must be constant.
+Models whose input is deliberately a placeholder get a note. Rare features that happen to be
+constant in the sample cause no false alarm: all features must be constant.
 """
 
 from __future__ import annotations
@@ -95,9 +95,9 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
         severity="act" if agrees else "consider",
         title=f"The inputs contain NaN or infinite values (first seen in step {step})",
         explanation=(
-            f"Up to {share} of the inputs of a sampled batch are not numbers. They make every "
+            f"Up to {share} of the inputs in a sampled batch are not numbers. They make every "
             f"number computed from them NaN. If the loss still looks healthy, relu has turned NaN "
-            f"into 0, and the weights before it are lost."
+            f"into 0, and the weights before the relu are lost."
         ),
         change=REMOVE_NAN,
         confidence=0.95,

@@ -1,7 +1,7 @@
 """All labels are the same.
 
 What it finds
-Labels that never differ, with a loss that compares outputs with labels.
+Labels that never differ, in a model whose loss compares outputs with labels.
 
 Why it stalls
 There is nothing to learn but one constant. The loss quickly falls to 0 and the accuracy is perfect,
@@ -10,12 +10,12 @@ which looks like success.
 How it is measured
 A capture samples the labels of some batches on their way into the loss: the first sixteen, and more
 throughout the epoch. The samples must cover a good part of the first epoch. The finding is more
-than a note only with one of Keras's own losses that compare with labels, and from the second epoch
-on; elsewhere the labels may be a placeholder.
+than a note only if the loss is one of Keras's own that compare outputs with labels, and only from
+the second epoch on; otherwise, the labels may be a placeholder.
 
 Example
-The label column was read as strings and cast to integers: all are 0. The loss is 0.0004 after one
-epoch.
+The label column was read as strings and cast to integers: all labels are 0. The loss is 0.0004
+after one epoch.
 
 What to do
 Count the labels as they leave the input pipeline.

@@ -1,28 +1,28 @@
 """A layer is dead: it outputs nothing but zeros, or its weights no longer change.
 
 What it finds
-Layers with relu whose units are all dead: whatever the input, they output zero. Layers whose
-weights have stopped changing although they are trainable and others change. And models in which no
-layer at all gets a gradient although the loss has not reached its minimum.
+Layers with relu whose units are all dead: whatever the input, they output zero. Trainable layers
+whose weights have stopped changing while other weights still change. And models in which no layer
+at all gets a gradient although the loss has not reached its minimum.
 
 Why it stalls
 Where relu outputs zero, its gradient is zero, too. A unit that is zero for all inputs never gets an
 update again, and if all units of a layer are zero, no gradient reaches the layers before it either:
-the steps compute, but nothing is learned. A single update that is too large can put a whole layer
-into that state.
+the steps run, but nothing is learned. A single update that is too large can put a whole layer into
+that state.
 
 How it is measured
-From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
-least the last eight measured steps. If all units of a layer have no gradient while the last layer
-does, the layer is dead (a later layer that is fed only zeros looks the same); if 90% of its units
-have no gradient, that is worth a note. If the last layer gets no gradient either and the loss stays
-above its minimum, no layer gets one. A dump of TensorFlow's debugger in FULL_HEALTH (or
-FULL_TENSOR) mode counts the zeros in every tensor: at least the last 20 outputs of each Relu are
-examined. In a healthy layer half of them are zeros, in a sparse one nine tenths, so only layers
-that output nothing but zeros count; 99% zeros are worth a note. From histograms in event files:
-activations (by their tag) that contain only zeros in the last five records, and kernels of
-trainable layers whose histogram is the same to the last bit in the last five while that of another
-weight moves.
+In a capture, by the share of each layer's units whose gradient was exactly zero over a batch; at
+least the last eight measured steps must agree. If no unit of a layer has a gradient while the last
+layer does, the layer is dead (a later layer that is fed only zeros looks the same); if 90% of its
+units have no gradient, that is worth a note. If the last layer gets no gradient either and the loss
+stays above its minimum, no layer gets a gradient. A dump of TensorFlow's debugger in FULL_HEALTH
+(or FULL_TENSOR) mode counts the zeros in every tensor: at least the last 20 outputs of each Relu
+are examined. In a healthy layer, half of the values are zeros, and in a sparse one, nine tenths; so
+only layers that output nothing but zeros count as dead, and 99% zeros are worth a note. Histograms
+in event files show two signs: activations (recognized by their tag) that are all zero in the last
+five records; and a trainable layer whose kernel has the same histogram, to the last bit, in the
+last five records, while that of another weight changes.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden
@@ -80,8 +80,8 @@ ENDS_AT_ZERO = frozenset(
 AT_ITS_END = 0.01
 
 LOOK_AT_INPUTS = Change(
-    "Look at a batch as the model receives it, for inputs that are all zero, not a number or far "
-    "from 1; then at the initial weights and biases.",
+    "Check a batch, as the model receives it, for inputs that are all zero, not a number or far "
+    "from 1; then check the initial weights and biases.",
     before="model.fit(x, y)",
     after="print(np.isfinite(x).all(), x.min(), x.max(), x.std())\nmodel.fit(x, y)",
 )

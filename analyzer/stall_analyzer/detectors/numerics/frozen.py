@@ -1,9 +1,9 @@
 """Layers that should learn are not trained.
 
 What it finds
-Layers that are marked trainable but never change: the optimizer is never applied, it is given
-variables other than the model's or only some of them, or its updates are so small that not a single
-bit of the weights changes.
+Layers that are marked trainable but never change: the optimizer is never applied, it is given the
+variables of another model or only some of this model's, or its updates are so small that not a
+single bit of the weights changes.
 
 Why it stalls
 The steps compute gradients, but nothing is done with them.
@@ -11,21 +11,21 @@ The steps compute gradients, but nothing is done with them.
 How it is measured
 A capture samples the weights of each layer at the end of epochs 1, 2, 3, 4, 8 and so on and
 compares them, counts the optimizer's updates, and records which variables it was given. In custom
-loops, the model and the optimizer must be passed: watch(logdir, model, optimizer). The finding is
-more than a note where no layer is given to the optimizer; where updates are too small or some
-layers are left out, only if the loss agrees that nothing is learned.
+loops, the model and the optimizer must be passed: watch(logdir, model, optimizer). Where no layer
+is given to the optimizer, the finding is more than a note; where updates are too small or some
+layers are left out, it is more than a note only if the loss agrees that nothing is learned.
 
 Example
 The model was created again after its variables had been put into a list: the optimizer trains the
-old one.
+old model.
 
 What to do
-Take model.trainable_variables inside the step, from the model that is called there.
+Inside the step, use the trainable_variables of the model that is called there.
 
 Blind spots
-Layers that another optimizer trains do change, and are not reported. In an embedding only the rows
-in use change, so a large one may seem not to move. A loop that starts training a layer only after
-many epochs looks the same until then.
+Layers that another optimizer trains do change, and are not reported. In an embedding, only the rows
+in use change, so a large embedding may seem not to change. A loop that starts training a layer only
+after many epochs looks the same until then.
 """
 
 from __future__ import annotations

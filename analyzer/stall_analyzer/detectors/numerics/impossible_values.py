@@ -76,9 +76,10 @@ def _out_of_range(signals: Signals) -> Mismatch | None:
     low = -1 if activation == "tanh" else 0
     return Mismatch(
         f"The targets lie outside the range of {activation} in the last layer ({name})",
-        f"Its values are between {low} and 1. If the targets were, too, {settings.loss} could not "
-        f"be above {most:.0f}, but it is {epochs.min():.3g} in the best epoch. So most targets "
-        f"are out of reach, and the units are driven to where they have no gradient.",
+        f"{activation} outputs values between {low} and 1. If the targets were in that range, too, "
+        f"{settings.loss} could not be above {most:.0f}, but it is {epochs.min():.3g} in the best "
+        f"epoch. So most targets are out of reach, and they drive the units to where these have no "
+        f"gradient.",
         Change(
             "Remove the activation from the last layer, or scale the targets into its range.",
             before=f'keras.layers.Dense(units, activation="{activation}")',
@@ -104,7 +105,7 @@ def _always_zero(signals: Signals) -> Mismatch | None:
         "on",
         "No model is right before it has learned anything. Either the loss is given the wrong "
         "values (the same tensor twice, a softmax over one unit, shapes that broadcast), or "
-        "weights or a mask of 0 remove everything.",
+        "weights or a mask of 0 remove every example.",
         LOOK,
         "impossible" if learning.settings.loss is not None else "odd",
     )
@@ -123,9 +124,10 @@ def _contradicted(learning: LearningSignals) -> Mismatch | None:
         return None
     return Mismatch(
         f"A loss of {losses[-1]:.3g} contradicts an accuracy of {accuracies[-1]:.3g}",
-        f"Each wrong answer costs at least {LEAST_COST:.2g}, so errors in {percent(wrong, 1)} of "
-        f"the examples cannot add up to so little. The accuracy looks at something other than the "
-        f"loss: a different shape, a different threshold, or examples whose weight or mask is 0.",
+        f"The loss of each wrong answer is at least {LEAST_COST:.2g}, so with errors in "
+        f"{percent(wrong, 1)} of the examples, the mean cannot be that low. The accuracy and the "
+        f"loss are not computed from the same values: they use different shapes or thresholds, or "
+        f"some examples have a weight or mask of 0.",
         LOOK,
         "odd",
     )

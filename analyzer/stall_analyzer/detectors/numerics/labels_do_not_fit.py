@@ -10,13 +10,14 @@ Outputs go to the end of their range and stay there, where the gradient is zero.
 cross-entropy, such labels let the loss fall below zero without limit.
 
 How it is measured
-The smallest and largest label in the batches that a capture sampled, and the last activation and
-the loss of the stored model. A twentieth of the range is allowed for noise. The finding is more
-than a note only where most labels are out of reach, or the loss does not get below the cost of a
-constant answer.
+The smallest and largest label in the batches that a capture sampled are compared with what the last
+activation and the loss of the stored model allow. A twentieth of the range is allowed for noise.
+The finding is more than a note only where most labels are out of reach, or the loss does not get
+below the cost of a constant answer.
 
 Example
-Prices in thousands with a sigmoid: the largest label is 500, the largest output 1.
+Prices in thousands, predicted by a sigmoid: the largest label is 500, but the largest possible
+output is 1.
 
 What to do
 Use a linear last layer, or scale the labels into the range of the activation.
@@ -93,7 +94,7 @@ def _reach(settings: ModelSettings) -> _Reach | None:
     if loss not in REGRESSIONS or output is None or output.activation not in RANGES:
         return None
     low, high = RANGES[output.activation]
-    top = f"from {low:g} to {high:g}" if math.isfinite(high) else "of 0 and above"
+    top = f"from {low:g} to {high:g}" if math.isfinite(high) else "that are 0 or above"
     return _Reach(low, high, f"{output.activation} can only output numbers {top}")
 
 
@@ -105,7 +106,7 @@ def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reac
         severity="act" if agrees else "note",
         title=f"Labels from {targets.smallest:.4g} to {targets.largest:.4g} are out of reach",
         explanation=(
-            f"Such labels were sampled, but {reach.why}. Labels that cannot be "
+            f"The capture sampled such labels, but {reach.why}. Labels that cannot be "
             f"reached pull outputs to the end of their range, where the gradient is zero."
         ),
         change=Change(

@@ -2,7 +2,7 @@
 
 What it finds
 A learning rate above the usual range of its optimizer in a run whose loss ends no lower than it
-began, or no lower than that of a guess.
+began, or no lower than the loss of a guess.
 
 Why it stalls
 Each update overshoots its target. The weights end up far from where they began, units die or
@@ -12,8 +12,8 @@ How it is measured
 The rate is the one logged at the end of the first epoch, or the one in the stored model; momentum m
 multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in learning_rates.py. The loss of
 the last third of the steps is compared with that of the first step, which no update has touched,
-and with ln(K), the loss of guessing among K classes. A loss that came back from far above its start
-is only worth a hint.
+and with ln(K), the loss of guessing among K classes. If the loss rose far above its start but came
+back, that is only worth a hint.
 
 Example
 Adam at 1.0, a thousand times its default: the loss jumps from 1.7 to 90 within five steps and ends
@@ -87,7 +87,7 @@ def _why_nothing_was_learned(learning: LearningSignals) -> str:
     """Empty where the loss ends lower than it began, and lower than a guess."""
     broken, first, last = learning.not_finite, learning.first_loss, learning.last_loss
     if broken is not None and broken.to_the_end and broken.epoch == 0:
-        return "The loss is NaN or infinite within the first epoch."
+        return "The loss became NaN or infinite within the first epoch."
     if last is None:
         return ""
     error = learning.trend.error if learning.trend is not None else 0.0
@@ -96,7 +96,7 @@ def _why_nothing_was_learned(learning: LearningSignals) -> str:
     guess = learning.settings.guess_loss
     if guess is not None and last >= BETTER_THAN_GUESS * guess:
         classes = learning.settings.classes
-        return f"The loss ends at {last:.3g}; a guess among {classes} classes costs {guess:.3g}."
+        return f"The loss ends at {last:.3g}; a guess among {classes} classes gives {guess:.3g}."
     return ""
 
 

@@ -2,21 +2,23 @@
 
 What it finds
 A learning rate far below the usual range of its optimizer, in a run whose loss moves by less than
-its own scatter. Also a rate that a schedule or a callback reduced to almost nothing in the first
-half of the epochs or, if a capture measured it, of the steps, with a loss that has not moved since.
+its own noise. Also a rate that a schedule or a callback reduced to almost nothing in the first half
+of the epochs (or of the steps, if a capture measured the rate), in a run whose loss has not moved
+since.
 
 Why it stalls
 Every step runs in full but hardly changes the weights: at 1e-8, Adam needs ten million steps to
 move a weight by 0.1.
 
 How it is measured
-The highest rate that the run can have used, from the stored optimizer, its schedule and what was
-logged at the end of each epoch. So a run that is still warming up is not reported. The loss counts
-as not moving when the epochs differ by less than 1% and no trend stands out from the scatter of
-the steps. A loss that is still at or above the cost of a constant answer after three epochs leaves
-no doubt. A capture measures the updates themselves: below a millionth of the weight in every layer,
-nothing moves. A rate counts as gone when it is below a thousandth of its maximum for at least three
-epochs, or six measured steps, and the loss had not fallen to half before.
+The highest rate that the run can have used is known from the stored optimizer, its schedule and
+what was logged at the end of each epoch; so a run that is still warming up is not reported. The
+loss counts as not moving if the epochs differ by less than 1% and no trend stands out from the
+noise of the steps. A loss that is still at or above the cost of a constant answer after three
+epochs leaves no doubt. A capture measures the updates themselves: if they are below a millionth of
+the weights in every layer, nothing moves. A rate counts as reduced to almost nothing if it stays
+below a thousandth of its maximum for at least three epochs or six measured steps, and the loss had
+not already fallen to half.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.
@@ -96,7 +98,7 @@ def check(signals: Signals) -> Finding | None:
             + (
                 f"At {rate:.3g}, each update changes the weights by only {still:.1e} of their size."
                 if still
-                else f"At {rate:.3g}, the loss {level} {where}, apart from its scatter."
+                else f"At {rate:.3g}, the loss {level} {where}, apart from noise."
             )
         ),
         change=Change(
@@ -155,8 +157,8 @@ def _taken_away(losses: Float64s, rates: Float64s, since: str) -> Finding:
         explanation=(
             f"A schedule or a callback lowered it, and the loss has stayed at {losses[-1]:.3g} "
             f"since; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "
-            'batches but was given epochs; or ReduceLROnPlateau uses mode="min" for a metric that '
-            "should rise."
+            "batches but was set to a number of epochs, or ReduceLROnPlateau uses "
+            'mode="min" for a metric that should rise.'
         ),
         change=Change(
             "Give the schedule the number of batches, or the callback the right mode.",

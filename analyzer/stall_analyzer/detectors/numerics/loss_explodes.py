@@ -2,19 +2,21 @@
 
 What it finds
 A training loss that is still a number but ends a hundred times above where it began, or that jumped
-that high along the way and has since been stuck at half of its first value or more. Also the loss
-of any output that rises to one and a half times its lowest epoch, in both training and validation.
+that high along the way and has since been stuck at half its first value or higher. Also the loss of
+any output that rises to one and a half times its lowest epoch value, in both training and
+validation.
 
 Why it stalls
 Each update makes the model worse instead of better, and soon the loss is NaN.
 
 How it is measured
 The typical loss of the last third of the logged steps is compared with the first step, or the last
-epoch's loss with the first epoch's; both must be positive, and the growth larger than the scatter.
-For a jump, the highest step is compared with the first one; it must come before the last third of
-the steps, and within that third the loss must not be falling anymore. For a rise, the lowest epoch
-is in the first half, and the accuracy has not improved since. Where the learning rate is outside
-its usual range, the finding about the rate is shown instead of this one.
+epoch's loss with the first epoch's; both must be positive, and the growth must be larger than the
+noise. For a jump, the highest loss of any step is compared with the loss of the first step. The
+jump must come before the last third of the steps, and within that third the loss must no longer be
+falling. For a rise, the lowest epoch must be in the first half, and the accuracy must not have
+improved since. Where the learning rate is outside its usual range, the finding about the rate is
+shown instead of this one.
 
 Example
 A recurrent network over 200 time steps without clipping: the loss goes from 0.5 to 3,000 in one
@@ -97,9 +99,9 @@ def _thrown(learning: LearningSignals) -> Finding | None:
         severity="act" if _is_lost(learning, float(losses[peak]) / first) else "consider",
         title=f"The loss jumped from {first:.3g} up to {losses[peak]:.3g} and did not recover",
         explanation=(
-            f"That was at step {learning.steps.step[peak]}. Since then it has stayed at about "
-            f"{last:.3g}, no lower than where it began: the updates were so large that they left "
-            f"the model with dead or saturated units."
+            f"The peak was at step {learning.steps.step[peak]}. Since then the loss has stayed at "
+            f"about {last:.3g}, no lower than where it began: the updates were so large that they "
+            f"left the model with dead or saturated units."
         ),
         change=_shorter_steps(learning),
         confidence=0.85,
@@ -120,8 +122,8 @@ def _rising(learning: LearningSignals) -> Finding | None:
             explanation=(
                 f"It was lowest in epoch {int(np.argmin(losses)) + 1} of {len(losses)} and has "
                 f"risen since, in validation as well ({held_out.min():.3g} to "
-                f"{held_out[-1]:.3g}). The updates make the model worse: they are too large, go "
-                f"the wrong way, or are accumulated without being reset, or another output's loss "
+                f"{held_out[-1]:.3g}). The updates make this output worse: they are too large, go "
+                f"the wrong way, or are accumulated without being reset; or another output's loss "
                 f"outweighs this one."
             ),
             change=_shorter_steps(learning),

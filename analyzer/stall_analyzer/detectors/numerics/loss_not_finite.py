@@ -11,14 +11,14 @@ no later batch can repair that.
 How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
 is. Keras logs the mean of the epoch so far, so one bad batch makes it NaN until the epoch ends. So
-a finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling mean
-that the weights survived; then this is a hint, not a verdict. A capture logs the loss of single
-steps: there, the next finite loss shows that the weights survived. All time in steps from the first
-bad one on counts as lost.
+a finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling show
+that the weights survived; in that case, the finding is only a hint. A capture logs the loss of
+single steps: there, the next finite loss shows that the weights survived. All time spent in steps
+counts as lost, from the first bad step on.
 
 Example
-A loss of 0.4 at step 15 is NaN at step 16 and for the remaining 84% of the epoch: record 16 of the
-input had an empty field, which was read as NaN.
+The loss is 0.4 at step 15, and NaN at step 16 and for the remaining 84% of the epoch: record 16 of
+the input had an empty field, which was read as NaN.
 
 What to do
 Stop such runs at once with keras.callbacks.TerminateOnNaN(). Then look at what came before: a loss
@@ -125,15 +125,15 @@ def _explanation(
 ) -> str:
     parts = []
     if diverged is not None:
-        parts.append(f"It had grown {diverged:.3g}-fold before it broke: the steps were too large.")
+        parts.append(f"It had grown {diverged:.3g}-fold before that: the steps were too large.")
     elif broken.step is not None and broken.step > 1:
-        parts.append("It was not growing before: one batch or one operation broke it.")
+        parts.append("It was not growing before that: one batch or one operation caused it.")
     elif broken.step is not None:
         parts.append("It was NaN in the very first step, before any update.")
     if survived:
         parts.append(survived)
     elif broken.share is not None:
-        parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after it.")
+        parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after that.")
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(f"{seconds(lost)} of the first epoch ({share}) was wasted.")

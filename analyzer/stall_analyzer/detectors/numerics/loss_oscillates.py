@@ -1,26 +1,26 @@
 """The loss jumps up and down without getting lower.
 
 What it finds
-A loss that has not fallen and either alternates between high and low from step to step, or scatters
-ten times as much at the end as at the beginning.
+A loss that has not fallen and either alternates between high and low from step to step, or is ten
+times as noisy at the end as at the beginning.
 
 Why it stalls
 The steps are larger than the valley is wide: each one lands on the other side.
 
 How it is measured
-From the loss of each step. Scatter between batches is independent from step to step; jumping across
-a valley makes a high loss follow a low one. The correlation of each step's rank with the next one's
-is near 0 in the first case and near -1 in the second.
+From the loss of each step. Ordinary noise differs between batches without a pattern; jumping across
+a valley makes high and low losses alternate. The correlation between the rank of each step's loss
+and that of the next is near 0 for noise and near -1 for jumps.
 
 Example
 Losses of 0.9, 3.1, 0.8, 3.3, 0.9 … at a learning rate of 1.5.
 
 What to do
-Lower the learning rate; with small batches, make them larger.
+Lower the learning rate; if the batches are small, make them larger.
 
 Blind spots
-Data that alternates by itself, such as two sources taken in turn, looks the same while the loss
-does not fall.
+Data that itself alternates, such as batches taken in turn from two sources, looks the same as long
+as the loss does not fall.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def _what_it_does(trend: Trend) -> str:
         and trend.late > trend.early
     ):
         return (
-            f"It scatters by {trend.late_scatter:.3g} from step to step, compared with "
+            f"It varies by {trend.late_scatter:.3g} from step to step, compared with "
             f"{trend.early_scatter:.3g} at first."
         )
     return ""

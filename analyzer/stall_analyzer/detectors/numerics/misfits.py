@@ -38,7 +38,7 @@ def _over_the_batch(layers: StoredLayers) -> Mismatch | None:
     return Mismatch(
         f"{wrong[0].get('name')} is a softmax over the batch, not over the classes",
         "With axis=0, the outputs of all examples in a batch are divided by their sum. The answer "
-        "for one example depends on the others in the batch, and for a single one it is always 1.",
+        "for one example depends on the others in the batch, and in a batch of one it is always 1.",
         Change(
             "Use the last axis, which is the default.",
             before="keras.layers.Softmax(axis=0)",
@@ -56,7 +56,7 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
         return None
     return Mismatch(
         f"relu in the last layer ({settings.output.name}) outputs nothing but zeros",
-        "The loss is the same to its last digit epoch after epoch: no gradient gets through. relu "
+        "The loss is the same to the last digit epoch after epoch: no gradient gets through. relu "
         "has no gradient below zero, and targets below zero drive its inputs there.",
         Change(
             "Remove the activation from the last layer.",
@@ -74,8 +74,8 @@ def _hidden_softmax(layers: StoredLayers) -> Mismatch | None:
         return None
     return Mismatch(
         f"{softmax[0].name} has softmax but is a hidden layer",
-        "Its units add up to 1: one of them is large, the others are almost nothing, and so are "
-        "their gradients.",
+        "The outputs of its units add up to 1: one of them is large, the others are almost 0, and "
+        "so are their gradients.",
         Change(
             "Use relu in hidden layers.",
             f'keras.layers.{softmax[0].kind}(units, activation="softmax")',

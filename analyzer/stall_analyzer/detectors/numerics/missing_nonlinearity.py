@@ -4,14 +4,15 @@ What it finds
 A model of two or more layers with weights, none of which has an activation except perhaps the last.
 
 Why it stalls
-Several linear layers in a row are no more than one linear layer. However many there are, the model
-can only draw straight lines between classes; where that is not enough, its loss stays at that of a
-guess.
+Several linear layers in a row can do no more than one linear layer. However many there are, the
+model can only draw straight lines between classes; where that is not enough, its loss stays at the
+loss of a guess.
 
 How it is measured
-From the stored model: every layer before the last one with weights is known to be linear. A custom
-layer, a recurrent one or max pooling ends the search. Such a model may be intended, so this is a
-note; where the loss shows that nothing is learned, it is the likely reason.
+From the stored model: every layer before the last one with weights must be known to be linear. A
+custom layer, a recurrent one or max pooling ends the search. Such a model may be intended, so the
+finding is a note; where the loss shows that nothing is learned, the missing activation is the
+likely reason.
 
 Example
 Dense(32), Dense(32), Dense(1, "sigmoid") for points on two rings: the loss is ln(2) in each of five
@@ -52,7 +53,7 @@ def check(signals: Signals) -> Finding | None:
             f"Its {len(layers.weighted)} layers in a row can do no more than a single one: draw "
             f"straight lines."
             + (
-                " The loss stays at that of a guess: here, straight lines are not enough."
+                " The loss is still that of a guess: here, straight lines are not enough."
                 if learned_nothing
                 else ""
             )

@@ -7,15 +7,16 @@ Why it stalls
 These layers learn nothing, however long the training lasts. Often a whole branch was not connected.
 
 How it is measured
-Keras's warning on the job's console. A capture knows for which layers the optimizer got None, and
-whether they stopped changing; that is a note, unless the loss agrees that nothing is learned.
+From Keras's warning on the job's console. A capture also records the layers for which the optimizer
+got None as a gradient, and whether they have stopped changing; by itself, that is only a note,
+unless the loss agrees that nothing is learned.
 
 Example
 "Gradients do not exist for variables ['dense_3/kernel', 'dense_3/bias'] when minimizing the loss."
 
 What to do
 Use the layer's output in the loss, or do not train the layer. Between the weights and the loss, use
-only differentiable TensorFlow ops (no NumPy, casts to int or argmax).
+only differentiable TensorFlow ops (no NumPy, no casts to int, no argmax).
 
 Blind spots
 Layers that are left out on purpose, such as the pooler of a pretrained model, cause the same

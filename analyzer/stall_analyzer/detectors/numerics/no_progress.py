@@ -2,7 +2,7 @@
 
 What it finds
 A model whose loss never gets clearly below the cost of giving the same answer for all inputs, with
-an accuracy that does not rise; a loss that is the same number epoch after epoch; one that fell
+an accuracy that does not rise; a loss that is the same number epoch after epoch; a loss that fell
 back to ln(K), the cost of a guess among K classes, and stays there; and, as a note, any loss that
 has hardly moved since the beginning.
 
@@ -11,18 +11,18 @@ The steps run, but the model does not get better at its task. Either the updates
 weights, or there is nothing to learn in the data.
 
 How it is measured
-A constant answer costs ln(K) if K classes get the same probability. Where the accuracy is the same
-number in three epochs, the model gives one answer, its accuracy is the share of the largest class,
-and the entropy of that share is the cost. The number of classes comes from the stored model; losses
-and accuracies come from the event files. The loss must be within 2% of the cost or above it in all
-three epochs, fall by less than 2% in the last one (0.5% where no accuracy was logged), and the
-learning rate must not be rising. A hundred steps make it certain; with fewer, the loss must have
-moved by less than 0.5% in all. A loss that is the same to six digits in three epochs, or to four
-since the beginning, is judged without the number of classes; a loop without epochs is judged by
-thirds of its steps. A model that broke down is recognized within one epoch: its step losses were at
-least a tenth below ln(K) or three times as high as ln(K), and from some step on, each of them
-stayed within 2% of ln(K). Where the learning rate or the last layer explains it, the finding about
-that is shown instead of this one.
+A constant answer costs ln(K) if K classes get the same probability. If the accuracy is the same
+number in three epochs, the model gives one answer: its accuracy is the share of the largest class,
+and the cost is the entropy of that share. The number of classes comes from the stored model; losses
+and accuracies come from the event files. In all three epochs, the loss must be above the cost or
+within 2% of it. In the last one, it must fall by less than 2% (0.5% if no accuracy was logged), and
+the learning rate must not be rising. A hundred steps make the finding certain; with fewer, the loss
+must have moved by less than 0.5% in total. A loss that is the same to six digits in three epochs,
+or to four digits since the beginning, is judged without the number of classes; a loop without
+epochs is judged by thirds of its steps. A model that broke down is recognized within one epoch: its
+step losses were at least a tenth below ln(K) or three times as high as ln(K), and from some step
+on, each of them stayed within 2% of ln(K). Where the learning rate or the last layer explains it,
+the finding about that is shown instead of this one.
 
 Example
 A loss of 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled
@@ -30,10 +30,10 @@ without the images.
 
 What to do
 Train on one batch of 32 examples. If the loss does not go to 0, the updates do not reach the
-weights: look for frozen layers, dead relu units, vanishing gradients. If it does, the labels
-probably do not match the inputs: look at a few of both, as they leave the input pipeline. For a
-model that broke down, look for NaN in the inputs, scale them, lower the learning rate or clip the
-gradients.
+weights: look for frozen layers, dead relu units, vanishing gradients. If it does go to 0, the
+labels probably do not match the inputs: look at a few of both, as they leave the input pipeline.
+For a model that broke down, look for NaN in the inputs, scale them, lower the learning rate or clip
+the gradients.
 
 Blind spots
 For regression and custom losses, an ordinary log does not show what a constant answer costs, so a
@@ -357,9 +357,9 @@ def _note(learning: LearningSignals, level: float, course: Course) -> Finding:
         title=f"The loss has hardly moved in {_length(learning)}",
         explanation=(
             f"It was {course.levels[0]:.3g} at first and is {level:.3g} at the end. For a model "
-            f"that was trained before, or a task that is hardly predictable, that is as it should "
-            f"be. For a new model it means that only a constant answer was learned: compare the "
-            f"loss with the variance of the targets, or with the entropy of the labels."
+            f"that was trained before, or for a task that is hardly predictable, that is normal. "
+            f"For a new model, it means that only a constant answer was learned. To check, compare "
+            f"the loss with the variance of the targets, or with the entropy of the labels."
         ),
         change=ONE_BATCH,
         confidence=0.5,

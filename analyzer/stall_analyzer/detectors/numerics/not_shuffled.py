@@ -1,18 +1,18 @@
 """The data is ordered by label: each batch contains labels of one kind.
 
 What it finds
-Batches in which labels hardly differ, in data whose labels do differ.
+Batches in which the labels hardly differ, although they differ across the dataset.
 
 Why it stalls
 Each batch pulls the model toward its own kind of label, and the next kind makes it forget the last.
-Between the changes the training loss looks low, but the model knows only what it saw last.
+While one kind lasts, the training loss looks low, but the model knows only what it saw last.
 
 How it is measured
 A capture samples the labels of some batches. It computes what share of the variance of all labels
 is found within single batches: about 1 where rows are drawn at random, near 0 where they are
 ordered. The finding is more than a note only where the loss agrees: validation is no better than a
-constant answer or far worse than training, or single losses jump far above the mean of the last
-epoch.
+constant answer or far worse than training, or the loss of single steps jumps far above the mean of
+the last epoch.
 
 Example
 The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the
@@ -22,7 +22,7 @@ What to do
 Shuffle the rows before they are batched.
 
 Blind spots
-Windows of a time series may be in order on purpose; there the loss falls as it should.
+Windows of a time series may be in order on purpose; in that case, the loss falls as it should.
 """
 
 from __future__ import annotations
@@ -73,11 +73,11 @@ def _forgets(signals: Signals) -> str:
     learning = signals.learning
     last, validation = learning.last_loss, learning.validation_losses
     if len(validation) and last is not None and validation[-1] > WORSE * abs(last):
-        return f"The validation loss is {validation[-1]:.3g}, the training loss {last:.3g}."
+        return f"The validation loss is {validation[-1]:.3g}, but the training loss is {last:.3g}."
     highest = _highest(signals)
     epochs = learning.epoch_losses
     if highest is not None and len(epochs) and highest > JUMPS * abs(epochs[-1]):
-        return f"Single losses jump to {highest:.3g}, while their mean is {epochs[-1]:.3g}."
+        return f"The loss of single steps jumps to {highest:.3g}; the mean is {epochs[-1]:.3g}."
     return "The loss shows that nothing is learned." if learns_nothing(signals) else ""
 
 

@@ -9,10 +9,10 @@ A check reads everything that an operation wrote, in each step. Outside a tf.fun
 a separate eager op, and a fit() with callbacks runs many of those.
 
 How it is measured
-The time of CheckNumerics and Debug ops in which nothing else in the step ran, compared with the
-epoch without its compilation. Building the graph takes two to six times as long with checks,
-because each op gets its own check; how much of the build time they took cannot be seen, so the
-predicted saving is a wide range.
+The time in which only CheckNumerics and Debug ops of the step ran, compared with the epoch without
+its compilation. Building the graph takes two to six times as long with checks, because each op gets
+its own check; how much of the build time they took cannot be seen, so the predicted saving is a
+wide range.
 
 Example
 12 layers with checks: the first epoch takes 42 s instead of 8 s, and a later one 2.0 s instead of
@@ -22,8 +22,8 @@ What to do
 Use the checks to find the first NaN, then remove them.
 
 Blind spots
-With XLA the checks have no events. A single, very large check written by hand is mistaken for
-checks of everything.
+With XLA, the checks leave no events in the trace. A single, very large check that you wrote
+yourself is mistaken for checks of every tensor.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
     up_to, part_of = "", ""
     if building:
         up_to = f", and up to {seconds(graphs.high_ps)} of graph building"
-        part_of = f", and a good part of the {seconds(building)} in which its graphs were built"
+        part_of = f", and a good part of the {seconds(building)} that building the graphs took"
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
         title=f"Checks for NaN take {percent(checks, working)} of the steps' time{up_to}",
@@ -71,7 +71,7 @@ def check(signals: Signals) -> Finding | None:
             "cost time."
         ),
         change=Change(
-            "Remove the checks, or put them behind a flag for debugging.",
+            "Remove the checks, or put them behind a debugging flag.",
             before="tf.debugging.enable_check_numerics()",
             after="if debugging:\n    tf.debugging.enable_check_numerics()",
             turns=(Turn("checks for NaN", "off"),),

@@ -1,9 +1,9 @@
 """The model gives one answer for all inputs, and its metrics show it.
 
 What it finds
-A recall, precision or overlap (F1, IoU, dice) that is 0 at the end of training; or an accuracy that
-is the same number epoch after epoch, below 1. As a note, an accuracy of 0 in a model whose
-number of classes is not known.
+A recall, precision or overlap metric (F1, IoU, dice) that is 0 at the end of training; or an
+accuracy that is the same number epoch after epoch, below 1. As a note, an accuracy of 0 in a model
+whose number of classes is not known.
 
 Why it stalls
 A model that never predicts a class has a recall of 0 for it, and one that always predicts the same
@@ -11,10 +11,10 @@ class is right exactly as often as that class occurs. The loss may still fall, b
 becomes more certain of its one answer.
 
 How it is measured
-The epochs' metrics from the event files, including those of single outputs. The last three epochs
-must agree, in training and, where there is one, in validation. Accuracies count only after a
-hundred steps, and only for classifiers whose learning rate has not been reduced to almost nothing,
-because weights that do not move give the same answer, too.
+From the metrics of the epochs in the event files, including those of single outputs. The last three
+epochs must agree in training and, if the run has validation, in validation as well. Accuracies
+count only after a hundred steps, and only for classifiers whose learning rate has not been reduced
+to almost nothing, because weights that no longer move keep giving the same answers, too.
 
 Example
 Class weights were set to the share of each class instead of its inverse: in all seven epochs, the
@@ -64,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
         return _finding(
             f"{never} is 0 at the end: one class is never recognized",
             f"In the last {LEAST_EPOCHS} epochs, {never} was 0. The model has learned to ignore "
-            f"that class.{_meanwhile(learning)}",
+            f"one of the classes.{_meanwhile(learning)}",
         )
     same = next(_always_the_same(learning), None)
     if same is None:
@@ -85,10 +85,10 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
         if "acc" in name.lower() and all(not last.any() for last in _ends(learning, name, values)):
             return _finding(
                 f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
-                f"In a regression, accuracy counts outputs that are exactly equal to their "
-                f"targets, which means nothing. In a classification, even a guess is right now "
-                f"and then, so the loss looks at something other than the metric: perhaps a mask "
-                f"is inverted, or the labels have a different form.{_meanwhile(learning)}",
+                f"In regression, accuracy counts the outputs that are exactly equal to their "
+                f"targets, which means nothing. In classification, even a guess is sometimes "
+                f"right, so the loss and the metric are not computed from the same values: perhaps "
+                f"a mask is inverted, or the labels have a different form.{_meanwhile(learning)}",
                 "note",
             )
     return None

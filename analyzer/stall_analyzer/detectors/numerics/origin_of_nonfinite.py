@@ -11,10 +11,10 @@ loss only shows that it happened, and when; the op shows what to fix.
 How it is measured
 From a dump of TensorFlow's debugger, which looks at every tensor. The search begins at the bad
 values that were assigned to variables, and follows the ops' inputs back, within one call of the
-function, to the ops whose own inputs were finite; if there are several, the earliest counts. So
-infinities that a mask creates on purpose do not count, and the order in which the debugger wrote
-its records does not matter. The search also follows a function's inputs, to the data and to the ops
-of Dataset.map.
+function, to the ops whose own inputs were finite; if there are several such ops, the earliest is
+named. So infinities that a mask creates on purpose are ignored, and the order in which the debugger
+wrote its records does not matter. The search also follows the inputs of the function, back to the
+data and to the ops of Dataset.map.
 
 Example
 In step 24 a probability reached 1, and the log of (1 - p) in a handwritten loss became -inf: the
@@ -23,7 +23,7 @@ were NaN.
 
 What to do
 Fix that line: keep log, division and sqrt away from 0, and exp away from large values; remove bad
-records from the data; lower the learning rate where a product overflowed.
+records from the data; lower the learning rate if a product overflowed.
 
 Blind spots
 A dump is large and slow to make: use it for this question, not for every run. By default it keeps
@@ -216,8 +216,8 @@ def _overflow(learning: LearningSignals) -> Change:
     if rate is not None and lower is not None:
         is_, to = f"{rate:.3g}", f"{lower:.3g}"
     return Change(
-        "The values had grown too large for the type: lower the learning rate, clip the gradients, "
-        "scale the inputs.",
+        "The values had grown too large for the type: lower the learning rate, clip the gradients "
+        "and scale the inputs.",
         f"{optimizer}({is_})",
         f"{optimizer}({to}, clipnorm=1.0)",
         turned_to(lower),
@@ -229,7 +229,7 @@ def _change(signals: Signals, origin: Origin) -> Change:
         return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
         return Change(
-            "If it is intended, leave it as it is; if not, find out where it goes from there."
+            "If this value is intended, leave it as it is; if not, find out which ops use it."
         )
     suited = (change for types, change in REMEDIES.items() if re.fullmatch(types, origin.type))
     remedy = next(suited, None) or _overflow(signals.learning)

@@ -1,13 +1,13 @@
 """The loss on the console is not a number.
 
 What it finds
-A run whose progress bar shows "loss: nan" at its end, where no event file contains the loss.
+A run whose progress bar shows "loss: nan" at the end, if no event file contains the loss.
 
 Why it stalls
 Every step from then on is wasted: a weight that is NaN stays NaN.
 
 How it is measured
-The last state of Keras's progress bar on the job's console. Where the losses were logged, ST301
+From the last state of Keras's progress bar on the job's console. If the losses were logged, ST301
 judges them instead.
 
 Example

@@ -10,9 +10,9 @@ weights that it started with.
 
 How it is measured
 From a capture: the share of each layer's units whose gradient was exactly zero over a batch, in at
-least the last eight measured steps; 90% or more must be affected. The layer's activation comes
-from the stored model. Of several such layers the last one counts, because it blocks the gradient
-for those before it.
+least the last eight measured steps; 90% or more must be affected. The layer's activation comes from
+the stored model. If there are several such layers, the last one is named, because it blocks the
+gradient for those before it.
 
 Example
 Raw measurements of up to 400,000 as the input of tanh: 94% of the units in the first layer get no
@@ -20,7 +20,7 @@ gradient.
 
 What to do
 Scale the inputs to about 1, and normalize between the layers. A lower learning rate does not help
-units that start there.
+units that are saturated from the start.
 
 Blind spots
 Without a capture, nothing is known about the units; without a stored model, nothing about

@@ -6,17 +6,17 @@ gradient that is not finite makes the optimizer skip the update and halve its sc
 
 Why it stalls
 A skipped step costs as much time as any other. A few at the beginning are normal while the scale
-finds its level; many of them, or some throughout, mean that the scale began far too high or that
-the gradients themselves overflow.
+finds its level; many of them, or some throughout the epoch, mean that the scale began far too high
+or that the gradients themselves overflow.
 
 How it is measured
-In the trace: steps that check their gradients with IsFinite and assign no variable, counted in the
-first epoch, and their time under the ledger's cause numerics.skipped_update. A capture counts the
-skipped updates themselves, whatever the trace shows.
+In a trace, the steps of the first epoch that check their gradients with IsFinite but assign no
+variable are counted; the ledger shows their time under the cause numerics.skipped_update. A capture
+counts the skipped updates themselves, whatever the trace shows.
 
 Example
 45 of the 60 steps of the first epoch skipped their update: LossScaleOptimizer was given an initial
-scale of 2**60, and float16 ends at 65,504.
+scale of 2**60, but the largest float16 number is 65,504.
 
 What to do
 Leave initial_scale at its default of 2**15. If updates are still skipped, lower the learning rate,

@@ -1,4 +1,4 @@
-"""The first loss is far above that of a guess: the inputs are probably not scaled.
+"""The first loss is far above the loss of a guess: the inputs are probably not scaled.
 
 What it finds
 A classifier that is confidently wrong before its first update: its first loss is more than ten
@@ -7,17 +7,18 @@ thousand and does not fall to half in three epochs: its targets are not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and
-the first part of training is spent undoing that, or even kills the relu units.
+the first part of training is spent undoing that; it may even kill the relu units.
 
 How it is measured
 The loss of the first step, which no update has touched, compared with ln(K); the number of classes
 and the way the loss is averaged come from the stored model. Models that scale their input
 (Rescaling, Normalization, BatchNormalization) are left out. What the model's regularizers add to
-the first loss is subtracted; where it cannot be computed, this is a note. Class weights count only
-in training: a training loss that stays several times above the validation loss is weighted.
+the first loss is subtracted; where that cannot be computed, the finding is a note. Class weights
+apply only in training, so a training loss that stays at several times the validation loss is taken
+to be weighted.
 
 Example
-Five classes and raw pixels: the first loss is 61, while a guess costs 1.6.
+Five classes and raw pixels: the first loss is 61, while a guess would give 1.6.
 
 What to do
 Scale the inputs: divide pixels by 255, or put a Normalization layer first.
@@ -63,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
         unsure = " But the model's regularizers or large class weights may also add that much."
     return Finding(
         severity="consider" if penalty is not None else "note",
-        title=f"The first loss is {first:.3g}, while a guess costs {guess:.2g}",
+        title=f"The first loss is {first:.3g}, while a guess would give {guess:.2g}",
         explanation=(
             f"Before any update the model was {first / guess:.0f} times as wrong as one that "
             f"gives each of its {settings.classes} classes the same probability. That happens "

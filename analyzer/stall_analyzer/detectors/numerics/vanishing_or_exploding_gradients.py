@@ -3,8 +3,8 @@
 What it finds
 Gradients from which nothing can be learned. A capture measures them in every layer, so the layer
 can be named. Otherwise the evidence is what the program itself logged: gradient norms, shares of
-zero gradients or update ratios. Without either, it is several sigmoid layers in a row in a model
-that learns nothing.
+zero gradients or update ratios. Without either, the evidence is several sigmoid layers in a row in
+a model that learns nothing.
 
 Why it stalls
 With a gradient norm below 1e-4 from the start, updates are too small to matter; layers with 99%
@@ -13,13 +13,13 @@ zero gradients are dead; norms that grow a thousandfold end in NaN.
 How it is measured
 From the norms in a capture, or from scalars whose tag names a gradient: tags with "norm" are norms,
 tags with "zero" are shares of zeros, and tags with "update" are ratios of update to weight.
-Vanishing needs small values in the first records as well as in the middle ones, because the
-gradient of a model that has converged is small, too. In a capture, a layer's gradient vanishes when
-it is also a thousand times smaller than that of the last layer, and either its weights do not move
-(updates below a millionth of them) or the loss does not. It explodes when the norm over all layers
-ends a thousand times larger than it began, or was already large when it became NaN. From the stored
-model: the slope of sigmoid is at most a quarter, so five layers in a row leave less than a
-thousandth of a gradient.
+Gradients vanish only if the median of the first records is small as well as the median of all,
+because the gradient of a model that has converged is small, too. In a capture, a layer's gradient
+must also be a thousand times smaller than that of the last layer, and either the layer's weights do
+not move (updates below a millionth of their size) or the loss does not. Gradients explode if the
+norm over all layers ends a thousand times larger than it began, or was already large when it became
+NaN. From the stored model: the slope of sigmoid is at most a quarter, so five layers in a row leave
+less than a thousandth of a gradient.
 
 Example
 Ten sigmoid layers: the norm of the first layer's gradient is 3e-8, a million times smaller than
@@ -32,7 +32,7 @@ normalization, or residual connections; use clipnorm against exploding gradients
 Blind spots
 Most programs do not log gradients, so without a capture there is often nothing to go on. Histograms
 of gradients are not read. With loss scaling, overflowing gradients are part of finding the scale;
-only those that overflow to the end are counted.
+only gradients that still overflow at the end are counted.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class _BadGradients:
 
     vanishes: bool
     text: str
-    consequence: str = "The layers concerned do not learn"
+    consequence: str = "The affected layers do not learn"
     confidence: float = 0.8
 
 
@@ -157,9 +157,9 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
             continue  # Adam makes up for small gradients
         if usual == 0:
             return None  # nothing at all reaches it: units are dead, which ST312 reports
-        unmoved = f", and each update moves it by only {moved:.1e} of its size" if still else ""
+        unmoved = f"; each update moves {layer} by only {moved:.1e} of its size" if still else ""
         text = (
-            f"the norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
+            f"the gradient norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
         )
         return _BadGradients(True, text, f"{layer} and the layers before it do not learn", 0.9)

@@ -4,23 +4,24 @@ What it finds
 Pairs of last activation and loss that cannot work, or work only by luck: softmax over one unit, a
 loss for probabilities on raw outputs or after relu or tanh, a loss over classes on a single unit.
 Softmax over the examples of the batch, or in a hidden layer; a dropout of 0.9 or more; an output
-with relu that is zero for good. Also values that no correct program logs: a loss below its minimum,
-a loss of 0 from the first step, an error larger than the last activation allows, an accuracy that
+with relu that stays zero. Also values that no correct program logs: a loss below its minimum, a
+loss of 0 from the first step, an error larger than the last activation allows, an accuracy that
 contradicts the loss.
 
 Why it stalls
-The loss then measures something other than what the model is asked for. Training may run for hours
-and produce a model that always gives the same answer.
+The loss then measures something other than what the model is meant to do. Training may run for
+hours and produce a model that always gives the same answer.
 
 How it is measured
 From the model that the TensorBoard callback stores: the units and activation of the last layer, and
 the name and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too,
 neither the error nor its square could be above 1 (2 and 4 for tanh), so a larger loss shows that
-they are not. A wrong answer from a classifier has a probability of at least one half and costs at
-least ln(2): a loss below ln(2) times the share of errors is computed from other values than the
-accuracy. The severity depends on the logged loss and accuracy: only what cannot work, or a run that
-makes no progress, is called lost. With relu in the last layer, a loss that is the same to its last
-digit in three epochs means that all outputs are zero.
+the targets are not. A classifier that is wrong gives the right class a probability of at most one
+half, so the loss of that answer is at least ln(2): a loss below ln(2) times the share of errors is
+not computed from the same values as the accuracy. The severity depends on the logged loss and
+accuracy: only what cannot work, or a run that makes no progress, is called lost. With relu in the
+last layer, a loss that is the same to its last digit in three epochs means that all outputs are
+zero.
 
 Example
 Dense(1, activation="softmax") with binary cross-entropy: Keras computes the loss from the values
@@ -122,8 +123,8 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if activation == "linear" and not settings.from_logits:
         return Mismatch(
             f"{loss} expects probabilities, but {layer} has no activation",
-            "Raw outputs are clipped to between 0 and 1, and where they are clipped there is no "
-            "gradient.",
+            "Raw outputs are clipped to the range from 0 to 1, and where they are clipped there is "
+            "no gradient.",
             Change("Tell the loss to expect raw outputs.", _loss(loss), _logits(loss)),
             "wrong",
         )
@@ -145,7 +146,7 @@ def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:
     activation, loss = settings.output.activation, settings.loss
     luck = (
         "Keras on TensorFlow uses the values before the activation instead, so the model trains; "
-        "any layer in between, or another backend, breaks it."
+        "with any layer in between, or on another backend, it would not."
     )
     if settings.from_logits and activation in PROBABILITIES:
         return Mismatch(
@@ -195,8 +196,8 @@ def _contradiction(learning: LearningSignals) -> Mismatch | None:
     return Mismatch(
         f"The loss falls, but the accuracy is {accuracies[-1]:.3g} in every epoch",
         "A falling loss means that predictions change, and some of them should cross the "
-        "threshold. Either the accuracy does not look at what the loss looks at, or there is only "
-        "one class.",
+        "threshold. Either the accuracy and the loss are not computed from the same values, or "
+        "there is only one class.",
         Change(
             "Compare the shapes of labels and outputs, and look at a few predictions.",
             after="print(y[:8], model.predict(x[:8]))",

@@ -1,18 +1,19 @@
 """The loss is summed over the batch instead of averaged.
 
 What it finds
-A loss with reduction="sum", or a first loss that equals that of a guess times the number of
-examples in a batch.
+A loss with reduction="sum", or a first loss that equals the loss of a guess multiplied by the
+number of examples in a batch.
 
 Why it stalls
-The gradient of a sum over 256 examples is 256 times that of their mean, and so are SGD's steps: a
-usual learning rate becomes far too high. It also changes with the batch size.
+The gradient of a sum over 256 examples is 256 times that of their mean, and SGD's steps grow by the
+same factor: a usual learning rate becomes far too high. The gradient also changes with the batch
+size.
 
 How it is measured
-From the loss in the stored model; or from the loss of the first step, which no update has touched,
-compared with ln(K) for K classes, where a capture knows the batch size. Adam and similar optimizers
-divide the gradient by its size, so a sum does them no harm. The finding is more than a note only
-where the loss shows that nothing is learned.
+From the loss in the stored model. If the batch size is known, also from the loss of the first step,
+which no update has touched: it is compared with ln(K) for K classes, multiplied by the batch size.
+Adam and similar optimizers divide the gradient by its size, so a sum does them no harm. The finding
+is more than a note only where the loss shows that nothing is learned.
 
 Example
 SparseCategoricalCrossentropy(reduction="sum") and SGD(0.1) on batches of 256: the loss is 22,330 in
@@ -57,13 +58,13 @@ def check(signals: Signals) -> Finding | None:
     examples = f"{size:,} examples" if size else "all examples of a batch"
     return Finding(
         severity="act" if learned_nothing else "note",
-        title=f"The loss is summed over {examples}, which makes steps larger by that factor",
+        title=f"The loss is summed over {examples}, which makes steps that many times larger",
         explanation=(
             (
                 'The loss has reduction="sum".'
                 if said
-                else f"The first loss, {first:.3g}, is that of a guess times the {size:,} examples "
-                "of a batch."
+                else f"The first loss, {first:.3g}, is the loss of a guess multiplied by {size:,}, "
+                "the number of examples in a batch."
             )
             + " The gradient grows with the number of examples. "
             + (

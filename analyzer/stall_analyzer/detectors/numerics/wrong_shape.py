@@ -1,17 +1,17 @@
 """Labels and outputs have shapes that broadcast, so each label is compared with every output.
 
 What it finds
-A loss of labels of shape (batch,) and outputs of shape (batch, 1), or the other way around, that
-was computed from all pairs of them.
+Labels of shape (batch,) and outputs of shape (batch, 1), or the other way around, whose loss was
+computed from all pairs of the two.
 
 Why it stalls
-The difference of the two is a table of batch times batch numbers. Its mean is smallest where every
-output is the mean of the labels: the model learns a constant, without an error or a warning.
+The difference between the two is a table of batch times batch numbers. Its mean is smallest where
+every output is the mean of the labels: the model learns a constant, without an error or a warning.
 
 How it is measured
-On some steps, a capture computes the mean squared and mean absolute differences of up to 256 rows,
-both row by row and over all pairs. The logged loss must equal the mean over all pairs, and not the
-mean row by row. Keras's own losses make both shapes the same and are never affected.
+In some steps, a capture computes the mean squared and mean absolute differences of up to 256 rows,
+both row by row and over all pairs. The logged loss must equal the mean over all pairs, but not the
+mean row by row. Keras's own losses make both shapes the same, so they are never affected.
 
 Example
 loss = tf.reduce_mean((model(x) - y) ** 2) with y of shape (32,): the loss stays at the variance of
@@ -51,7 +51,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             "Labels and outputs differ by one axis, such as (32,) and (32, 1), and broadcast to a "
             f"table. In all {len(broadcast.loss)} sampled steps, the loss was the mean over all "
-            f"pairs, {broadcast.loss[-1]:.4g} in the last one; row by row it would have been "
+            f"pairs: {broadcast.loss[-1]:.4g} in the last step. Row by row, it would have been "
             f"{broadcast.by_row[-1]:.4g}. Such a loss is smallest where all outputs are the same."
         ),
         change=Change(
