@@ -127,7 +127,7 @@ def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> N
     run = after_first_call(tmp_path, traced_twice(300, 200), 530)
     # happens once, and takes less than five seconds
     finding = found(tracing.check(run), "consider")
-    assert finding.title == "train_step() is traced twice, for 500 ms in all"
+    assert finding.title == "Tracing train_step() twice takes 500 ms in all"
     assert finding.gain.low_ps == 180 * MS
     assert finding.gain.high_ps == 300 * MS
     assert "optimizer.build(model.trainable_variables)" in finding.change.after
@@ -136,7 +136,7 @@ def test_a_step_that_is_traced_twice_wins_one_of_the_traces(tmp_path: Path) -> N
 def test_keras_is_told_where_to_build_its_optimizer(tmp_path: Path) -> None:
     first = traced_twice(300, 200, name="multi_step_on_iterator")
     finding = found(tracing.check(after_first_call(tmp_path, first, 530)))
-    assert finding.title.startswith("The Keras training step is traced twice")
+    assert finding.title.startswith("Tracing the Keras training step twice")
     assert "model.fit(data)" in finding.change.after
 
 
@@ -256,7 +256,7 @@ def test_retraces_in_the_middle_are_counted_and_priced(tmp_path: Path) -> None:
 
 def test_a_trace_in_every_call_speaks_of_arguments(tmp_path: Path) -> None:
     finding = found(retracing.check(retraced(tmp_path, range(10), 10)))
-    assert "Every call brought something new" in finding.explanation
+    assert "Every call had something new" in finding.explanation
 
 
 def test_the_arguments_that_a_capture_saw_change_are_named(tmp_path: Path) -> None:

@@ -112,7 +112,7 @@ def test_a_slow_start_of_cuda_is_seen_by_the_consoles_clock(tmp_path: Path) -> N
 
     report = analyzed(tmp_path / "slow", ready_at("09:00:41"))
     (finding,) = [finding for finding in report.findings if finding.id == "ST115"]
-    assert finding.title == "CUDA was ready 41.0 s after the start"
+    assert finding.title == "CUDA was not ready until 41.0 s after the start"
     assert "ST115" not in ids(analyzed(tmp_path / "quick", ready_at("09:00:04")))
 
 

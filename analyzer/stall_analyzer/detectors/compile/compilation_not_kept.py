@@ -8,8 +8,8 @@ Why it stalls
 Each restart and each worker compiles the same model with the same shapes again.
 
 How it is measured
-The ledger's time in XLA's compiler, or the compile time on the console; and the flags of the
-process, where a capture recorded them.
+The ledger's time in XLA's compiler, or the compile time on the console; and the process's flags, if
+a capture recorded them.
 
 Example
 XLA compiled for 94 s in the first step, and TF_XLA_FLAGS does not name a folder.
@@ -19,8 +19,8 @@ Name a folder that outlives the job: TF_XLA_FLAGS=--tf_xla_persistent_cache_dire
 programs, and XLA_FLAGS=--xla_gpu_per_fusion_autotune_cache_dir=… for autotuning results.
 
 Blind spots
-Without a capture the flags of the process are not known, so the advice may have been followed
-already.
+Without a capture the flags of the process are not known, so you may already have followed this
+advice.
 """
 
 from __future__ import annotations
@@ -57,10 +57,11 @@ def check(signals: Signals) -> Finding | None:
     )
     return Finding(
         severity="consider",
-        title=f"XLA compiled for {seconds(compiled)} and does not keep the result for the next run",
+        title=f"XLA compiled for {seconds(compiled)}, and the result is not kept for the next run",
         explanation=(
             f"XLA compiled for {seconds(compiled)}. It can keep the result in a folder and load "
-            f"it the next time the same shapes come up. {known} every run compiles again."
+            f"it the next time the same shapes come up. {known} every run compiles "
+            "everything again."
         ),
         change=Change(
             "Give XLA a folder that outlives the job.",

@@ -8,13 +8,13 @@ Each call of the training function passes through Keras's loop, its callbacks an
 runtime. That takes a few milliseconds, no matter what the step does.
 
 How it is measured
-From the second training step to the last: the ledger's dispatch time, short gaps in Python and
-Keras's own eager ops, compared with the total time. Gaps long enough to be a callback do not count,
-and neither does the time taken by logging and the profiler.
+For the training steps from the second to the last, the ledger's dispatch time, short gaps in Python
+and Keras's own eager ops are added up and compared with the total time. Gaps long enough to be a
+callback do not count, and neither does the time taken by logging and the profiler.
 
 Example
 1,600 steps of 16 rows: 4.6 s of 5.6 s went to starting them. With steps_per_execution=32 the epoch
-took 4.0 s, not 6.4 s.
+took 4.0 s instead of 6.4 s.
 
 What to do
 Run several steps per call: steps_per_execution in compile(), or a loop over tf.range inside the
@@ -22,8 +22,8 @@ tf.function. Larger batches have the same effect, but they change how the model 
 
 Blind spots
 Fewer calls also mean less logging and tracing, so the upper end of the prediction holds only for a
-run that logs as much as this one. Callbacks then see only every nth batch. Training may have to
-wait for batches that used to be prepared while Python was busy.
+run that logs as much as this one. With several steps per call, callbacks see only every nth batch,
+and training may have to wait for batches that used to be prepared while Python was busy.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"Starting a step takes {seconds(per_step)}, longer than the step itself",
         explanation=(
             f"{overhead.steps} steps took {seconds(overhead.own_span_ps)}, of which "
-            f"{seconds(lost)} ({percent(lost, overhead.own_span_ps)}) went to Python and "
-            "TensorFlow starting them. Several steps in one call share that cost."
+            f"{seconds(lost)} ({percent(lost, overhead.own_span_ps)}) went to starting "
+            "them in Python and TensorFlow. If one call runs several steps, they share that cost."
             + room_for_larger_batch(signals)
         ),
         change=_change(function, overhead.steps),

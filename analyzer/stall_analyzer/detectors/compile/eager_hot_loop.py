@@ -9,10 +9,10 @@ Python and the launch of each op take longer than a small op itself. In a graph,
 the ops on its own, and Python runs once per step.
 
 How it is measured
-Over the training steps: the time in eager ops outside their kernels, and the gaps in Python before
-each op. The gap between the last op and the fetch of the next batch belongs to the loop and its
-callbacks and does not count. A graph must be traced first: that costs as much Python as up to 25
-eager steps, which the lower end of the prediction subtracts.
+The time that the training steps spend in eager ops outside their kernels, and in the gaps in Python
+before each op. The gap between the last op and the fetch of the next batch belongs to the loop and
+its callbacks and does not count. A graph must be traced first, which takes as much time in Python
+as up to 25 eager steps; the lower end of the prediction subtracts that time.
 
 Example
 A model of 4 dense layers with run_eagerly=True took 8.4 s for 120 steps; without it, 1.2 s
@@ -81,7 +81,7 @@ def check(signals: Signals) -> Finding | None:
 def _explanation(signals: Signals, overhead: Overhead, lost: int) -> str:
     kernels = signals.causes_ps["compute.eager_op"]
     return (
-        f"In {overhead.steps} steps, Python and launching the ops took "
+        f"In {overhead.steps} steps, running Python and launching the ops took "
         f"{signals.with_share(lost)}; the ops themselves computed for {seconds(kernels)}. A graph "
         "runs the same ops without Python between them. It has to be traced once; the predicted "
         "saving allows for that."

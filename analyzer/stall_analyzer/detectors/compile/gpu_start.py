@@ -1,13 +1,13 @@
-"""CUDA takes a long time to start, before the first step.
+"""CUDA takes a long time to start before the first step.
 
 What it finds
-A long time between the first line of the job's output and its GPUs being ready, or in the driver's
-own startup calls.
+A long time between the first line of the job's output and the moment when its GPUs were ready, or a
+long time spent in the driver's own startup calls.
 
 Why it stalls
 The driver creates a context on each GPU, loads libraries from a disk that may be remote, and clears
-the memory. On a machine without persistence mode, the driver itself has to be loaded first. It
-happens once.
+the memory. On a machine without persistence mode, the driver itself has to be loaded first. This
+happens once for each process.
 
 How it is measured
 The console's timestamps, from its first line to "Created device"; or the driver calls (cuInit,
@@ -49,12 +49,12 @@ def check(signals: Signals) -> Finding | None:
     source = (
         quoted(line)
         if line is not None and printed >= called
-        else "This is how long the driver's startup calls took."
+        else "The driver's startup calls took that long."
     )
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",
-        title=f"CUDA was ready {seconds(round(took * PS_PER_S))} after the start",
-        explanation=f"It happens once for each process, before the first step. {source}",
+        title=f"CUDA was not ready until {seconds(round(took * PS_PER_S))} after the start",
+        explanation=f"This happens once for each process, before the first step. {source}",
         change=Change(
             "Keep the driver loaded, put the libraries on a local disk, and make only the GPUs "
             "that you need visible.",

@@ -9,8 +9,8 @@ Before the first step, TensorFlow rewrites the graph (Grappler), places its ops 
 creates a kernel for each node. The cost grows with the number of nodes, and training waits for it.
 
 How it is measured
-The ledger's instantiation time in first calls: from the start of a graph's first execution to its
-launch, where no event names the work.
+The ledger's instantiation time in first calls: the time from the start of a graph's first execution
+to its launch, during which no event names the work.
 
 Example
 A model of 70 dense layers, 965 nodes: 0.44 s of a first epoch of 1.5 s.

@@ -4,9 +4,9 @@ What it finds
 Extra time in a graph's first run on a GPU that its later runs do not need.
 
 Why it stalls
-CUDA loads cuDNN, cuBLAS and the kernels when they are first used. Kernels that the build does not
-contain for this card are compiled by the driver, and cuDNN and XLA time several ways to compute a
-convolution or a matrix product and keep the fastest.
+CUDA loads cuDNN, cuBLAS and the kernels when they are first used. The driver compiles the kernels
+that the TensorFlow build does not contain for this card. cuDNN and XLA try several ways to compute
+a convolution or a matrix product, and keep the fastest.
 
 How it is measured
 Launch and compute time in the first run of each graph, minus the median of its later runs. The
@@ -16,13 +16,13 @@ Example
 The first step took 14.2 s longer than the others: cuDNN tried its algorithms for 53 convolutions.
 
 What to do
-It happens once for each process and shape. Use few different shapes (drop_remainder=True, sequences
-padded to a few lengths). TF_CUDNN_USE_AUTOTUNE=0 skips the autotuning, but may make every later
-step slower. A card that TensorFlow was not built for needs another build; see ST111.
+This happens once for each process and shape, so use few different shapes (drop_remainder=True,
+sequences padded to a few lengths). TF_CUDNN_USE_AUTOTUNE=0 skips the autotuning, but may make every
+later step slower. A card that TensorFlow was not built for needs another build; see ST111.
 
 Blind spots
-No event distinguishes loading from compiling and autotuning. Checked by simulation only, without a
-real GPU.
+No event distinguishes loading from compiling and autotuning. Tested only on simulated traces, not
+on a real GPU.
 """
 
 from __future__ import annotations
@@ -46,15 +46,15 @@ def check(signals: Signals) -> Finding | None:
     trying = signals.console.warnings.get("autotuning")
     said = f" {quoted(trying)}" if trying is not None else ""
     if loading := signals.driver_calls.get("loading", 0):
-        said = f" The driver loaded or compiled modules for {seconds(loading)} in all.{said}"
+        said = f" The driver spent {seconds(loading)} in all loading or compiling modules.{said}"
     return Finding(
         severity=severity,
         title=f"The device's first run takes {seconds(lost)} longer: its kernels are being "
         f"prepared",
         explanation=(
             f"The graph's first run on the device took {signals.with_share(lost)} longer than "
-            f"later ones. Libraries and kernels are loaded, compiled from PTX where the build has "
-            f"none for this card, and autotuned (cuDNN, XLA).{said}"
+            f"later ones. Libraries and kernels are loaded, kernels that the build lacks for this "
+            f"card are compiled from PTX, and algorithms are autotuned (cuDNN, XLA).{said}"
         ),
         change=Change(
             "This happens only once in this process. Use few different shapes; if later steps "

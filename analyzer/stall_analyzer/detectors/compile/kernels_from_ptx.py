@@ -1,27 +1,30 @@
 """The driver compiles every kernel: TensorFlow was not built for this GPU.
 
 What it finds
-A GPU that is newer than the build of TensorFlow, which therefore contains no machine code for it.
+A GPU for which the TensorFlow build contains no machine code, because the GPU is newer than the
+build.
 
 Why it stalls
 The driver compiles each kernel from PTX when it is first used. TensorFlow itself says that this may
-take 30 minutes or longer, and all that time the training looks stuck.
+take 30 minutes or longer. During all that time, training looks stuck.
 
 How it is measured
 TensorFlow's warning on the job's console, and how long the console was silent after it. With a
-capture, the GPU's compute capability compared with the architectures that TensorFlow was built for.
+capture: the GPU's compute capability, compared with the architectures that TensorFlow was built
+for.
 
 Example
 An H100 with TensorFlow 2.12: "TensorFlow was not built with CUDA kernel binaries compatible with
 compute capability 9.0. CUDA kernels will be jit-compiled from PTX …"
 
 What to do
-Install a TensorFlow (or NVIDIA container) that was built for the GPU. Until then, keep the driver's
-cache between runs: set CUDA_CACHE_PATH to a folder that persists, and CUDA_CACHE_MAXSIZE to 4 GB.
+Install a version of TensorFlow (or an NVIDIA container) that was built for the GPU. Until then,
+keep the driver's cache between runs: set CUDA_CACHE_PATH to a folder that persists, and
+CUDA_CACHE_MAXSIZE to 4 GB.
 
 Blind spots
-Nothing says when the compiling is over: the silence after the warning is an upper limit. Once the
-driver's cache holds all the kernels, nothing is left to compile, but the warning still appears.
+No message says when compiling is finished, so the silence after the warning is an upper limit. Once
+the driver's cache holds all the kernels, nothing is left to compile, but the warning still appears.
 """
 
 from __future__ import annotations
@@ -57,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
         if silent >= LONG_S
         else ""
     )
-    built = "" if said else f"This TensorFlow contains no kernels for compute capability {known}. "
+    built = "" if said else f"This TensorFlow build has no kernels for compute capability {known}. "
     return Finding(
         severity="act" if silent >= LONG_S else "consider",
         title="TensorFlow was not built for this GPU: the driver compiles every kernel first"
@@ -67,7 +70,8 @@ def check(signals: Signals) -> Finding | None:
             "is lost or too small, as in a new container."
         ).strip(),
         change=Change(
-            "Install a TensorFlow that was built for this GPU, or keep the driver's cache.",
+            "Install a version of TensorFlow that was built for this GPU, or keep the driver's "
+            "cache.",
             "",
             "export CUDA_CACHE_PATH=/a/folder/that/stays\nexport CUDA_CACHE_MAXSIZE=4294967296",
         ),

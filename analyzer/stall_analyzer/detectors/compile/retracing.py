@@ -3,25 +3,25 @@
 What it finds
 A function on the training thread that was traced again after its first call. Four patterns are
 distinguished: a new tf.function object each time, one retrace in the very last call (a smaller last
-batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere only gets
-a note: two graphs are often intended.
+batch), a trace in nearly every call, and a trace now and then. A single retrace elsewhere is only a
+note, because two graphs are often intended.
 
 Why it stalls
 Each combination of tensor shapes, dtypes and Python arguments needs a graph of its own. Tracing and
 instantiating it can take as long as hundreds of steps.
 
 How it is measured
-Calls after the function's first that the profile marks as traced, and how much longer than usual
+All calls but the function's first that the profile marks as traced, and how much longer than usual
 they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
-count starts over) from a new trace of the old one (it grows). The steps of two models are two
-functions with the same name; the first trace of each does not count. A capture times all graph
-building throughout the epoch. Where it measures more than the profile shows, its figure is the
-cost, along with the time to prepare every graph but the first. A capture that could not time graph
-building counts the traces of Keras's training step; their cost is how much longer those steps took
-than the others.
+count starts over) from a new trace of the old one (the count grows). The steps of two models are
+two functions with the same name; the first trace of each does not count. A capture times all graph
+building throughout the epoch. If it measures more than the profile shows, its figure is used as the
+cost, plus the time to prepare every graph but the first. If a capture could not time graph
+building, it counts the traces of Keras's training step; the cost is how much longer the steps with
+a trace took than the others.
 
 Example
-A loop passed a Python number to its step: 15 calls, 15 graphs, 3.3 s of 3.8 s.
+A loop passed a Python number to its step: 15 calls built 15 graphs, which took 3.3 s of 3.8 s.
 
 What to do
 Pass numbers as tensors. For changing shapes, use reduce_retracing=True or an input_signature with
@@ -29,8 +29,8 @@ None. Make the last batch as large as the others with drop_remainder=True. Creat
 once, outside the loop.
 
 Blind spots
-A trace holds neither shapes nor arguments, so the reason is inferred from the order of the calls.
-Functions that are traced inside tf.data or on other threads are not examined.
+A trace contains neither shapes nor arguments, so the reason is inferred from the order of the
+calls. Functions that are traced inside tf.data or on other threads are not examined.
 """
 
 from __future__ import annotations
@@ -63,8 +63,8 @@ SMALLER_LAST_BATCH = Change(
     "data = data.batch(size, drop_remainder=True)",
 )
 SHAPES_BEFOREHAND = Change(
-    "With reduce_retracing, the new graph serves all shapes. Declare the shapes in advance, and it "
-    "will be the only graph.",
+    "With reduce_retracing, the new graph serves all shapes. If you declare the shapes in advance, "
+    "it will be the only graph.",
     "@tf.function(reduce_retracing=True)",
     "@tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64)])  # None: any length",
 )
@@ -106,7 +106,7 @@ def _booked(signals: Signals) -> Finding | None:
         title=f"{called} was retraced {often}",
         explanation=(
             f"Rebuilding graphs and preparing them took {signals.with_share(lost)}, as timed by "
-            f"the capture. Each time, a call brought a new shape, dtype or Python "
+            f"the capture. Each time, a call had a new shape, dtype or Python "
             f"argument.{cost.where_sentence}"
         ),
         change=_naming_arguments(
@@ -155,7 +155,7 @@ def _counted(signals: Signals) -> Finding | None:
             + (
                 SMALLER_NEEDS_ITS_OWN
                 if last
-                else f"{'It' if alone else 'Each of them'} brought a batch with a new shape, dtype "
+                else f"{'It' if alone else 'Each of them'} had a batch with a new shape, dtype "
                 "or structure."
             )
         ),
@@ -227,7 +227,7 @@ def _title(function: FunctionSignals, last: bool) -> str:
 
 def _when(function: FunctionSignals, last: bool) -> str:
     if last:
-        return ", in the first and the very last"
+        return ": the first and the very last"
     calls = [build.call + 1 for build in function.retraces]
     named = ", ".join(str(call) for call in calls[:4])
     return f" (calls 1, {named}{' …' if len(calls) > 4 else ''})"
@@ -241,16 +241,17 @@ def _usual(function: FunctionSignals) -> str:
 def _reason(function: FunctionSignals, new_each_time: bool, last: bool) -> str:
     if new_each_time:
         return (
-            "Each time it was a new tf.function object, which knows nothing about earlier graphs."
+            "Each time, the call used a new tf.function object, which knows nothing about earlier "
+            "graphs."
         )
     if last:
         return SMALLER_NEEDS_ITS_OWN
     if len(function.retraces) + 1 >= NEARLY_ALL * function.calls:
         return (
-            "Every call brought something new: a Python number or object as an argument, or a "
+            "Every call had something new: a Python number or object as an argument, or a "
             "tensor of a different shape."
         )
-    return "Now and then a call brought a new shape, dtype or Python argument."
+    return "Now and then, a call had a new shape, dtype or Python argument."
 
 
 def _change(function: FunctionSignals, new_each_time: bool, last: bool) -> Change:
@@ -274,8 +275,8 @@ def _usable(name: str) -> str:
 def _as_tensors(function: str) -> Change:
     name = _usable(function)
     return Change(
-        "Pass Python numbers as tensors, and let one graph serve all shapes. Objects and lambdas "
-        "as arguments must be the same object in every call.",
+        "Pass Python numbers as tensors, and let one graph serve all shapes. If an "
+        "argument is an object or a lambda, pass the same one in every call.",
         f"@tf.function\ndef {name}(x, scale): ...\n\n{name}(x, 0.5)",
         f"@tf.function(reduce_retracing=True)\ndef {name}(x, scale): ...\n\n"
         f"{name}(x, tf.constant(0.5))",

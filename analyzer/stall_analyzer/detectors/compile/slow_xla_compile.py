@@ -13,8 +13,8 @@ Example
 "Very slow compile? …", then "The operation took 2m15.5s".
 
 What to do
-Give XLA less to compile at once: no unrolled loops over layers or time steps, and jit_compile only
-on the function that benefits from it. Keep compiled programs between runs.
+Give XLA less to compile at once: avoid unrolled loops over layers or time steps, and use
+jit_compile only on the function that benefits from it. Keep compiled programs between runs.
 
 Blind spots
 The warning appears only after minutes; many shorter compilations go unreported.
@@ -42,8 +42,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"XLA compiled{took} and warned that this was very slow",
         explanation=quoted(warning),
         change=Change(
-            "Give XLA less to compile at once: no unrolled loops, and only the function that "
-            "benefits from it.",
+            "Give XLA less to compile at once: avoid unrolled loops, and compile only the function "
+            "that benefits from it.",
             "model.compile(optimizer, loss, jit_compile=True)",
             "model.compile(optimizer, loss, jit_compile=False)",
         ),

@@ -9,7 +9,7 @@ build a graph (reads files, computes with numpy, sleeps).
 Why it stalls
 Nothing is trained while a graph is built. A tf.function that creates variables in its first call is
 traced a second time, this time without creating them. Keras optimizers with slots (Adam, RMSprop,
-SGD with momentum) create them in the first step unless they were built beforehand.
+SGD with momentum) create their slots in the first step unless the optimizer was built beforehand.
 
 How it is measured
 The ledger's time for tracing inside the first call. If a call was traced twice, its graph was built
@@ -22,9 +22,10 @@ A model of 16 dense layers with Adam traced its step twice, for 3.7 s and 1.4 s.
 optimizer.build(model.trainable_variables) before fit(), it was traced once.
 
 What to do
-Build the model and its optimizer before fit(), and give compile() metrics as objects: metrics given
-by name are created in the first step. Move slow Python out of call(), into __init__ or build(). If
-neither is the case, nothing is wrong: tracing happens once and hardly matters in a long run.
+Build the model and its optimizer before fit(), and pass metrics to compile() as objects: metrics
+given by name are created in the first step. Move slow Python out of call(), into __init__ or
+build(). If neither reason applies, nothing is wrong: tracing happens once and hardly matters in a
+long run.
 
 Blind spots
 The trace does not say which line of Python was slow unless the Python tracer was on. Functions
@@ -57,7 +58,7 @@ SPARE_GRAPH = 0.5  # one of the two graphs
 
 FEWER_TRACES = Change(
     "Do nothing if you train for more than a few epochs. For many short runs, trace less: "
-    "fewer and larger layers, no Python loops over layers or time steps."
+    "use fewer and larger layers, and avoid Python loops over layers or time steps."
 )
 
 
@@ -116,8 +117,8 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
         change = Change(
             "Build the optimizer before fit(), so that the first call creates no variables. A "
             "model without an Input layer must be built before that: model.build(input_shape). "
-            'Metrics given by name ("accuracy") are created in the first call as well: give '
-            "objects, such as keras.metrics.SparseCategoricalAccuracy().",
+            'Metrics given by name ("accuracy") are created in the first call as well: pass '
+            "objects instead, such as keras.metrics.SparseCategoricalAccuracy().",
             "model.compile(optimizer, loss)\nmodel.fit(data)",
             "model.compile(optimizer, loss)\n"
             "model.optimizer.build(model.trainable_variables)\n"
@@ -133,7 +134,7 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
         )
     return Finding(
         severity=severity,
-        title=f"{function.opening} is traced twice, for {seconds(build.tracing_ps)} in all",
+        title=f"Tracing {function.words} twice takes {seconds(build.tracing_ps)} in all",
         explanation=(
             f"The first call of {function.words} created variables, most often those of the "
             "optimizer. TensorFlow then traced the step again. The first trace took "
@@ -161,8 +162,9 @@ def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> F
             f"The first call spent {seconds(build.tracing_ps)} "
             f"({percent(build.tracing_ps, signals.window_ps)} of the first epoch) in Python to "
             f"record a graph that TensorFlow instantiated in {seconds(build.instantiate_ps)}. "
-            "A graph of that size is recorded much faster: some code in the model or the loss does "
-            "other work in Python, which runs once per trace and never in a step."
+            "A graph of that size is normally recorded much faster, so some code in the model or "
+            "the loss must be doing other work in Python. Such code runs once per trace and never "
+            "in a step."
         ),
         change=Change(
             "Move slow Python (reading files, numpy, network, logging) from call() and from the "
@@ -186,10 +188,10 @@ def _comes_once(signals: Signals, function: FunctionSignals, build: Build) -> Fi
         severity="note",
         title=f"Tracing {function.words} takes {seconds(build.tracing_ps)}, once",
         explanation=(
-            f"The first call records the graph in {seconds(build.tracing_ps)}, "
+            f"The first call took {seconds(build.tracing_ps)} to record the graph: "
             f"{percent(build.tracing_ps, signals.window_ps)} of a first epoch of "
-            f"{seconds(signals.window_ps)}. It was traced once, as it must be. Later epochs do "
-            "not pay for it."
+            f"{seconds(signals.window_ps)}. It was traced only once, as it has to be. Later epochs "
+            "do not pay for it."
         ),
         change=FEWER_TRACES,
         lost_ps=build.tracing_ps,

@@ -2,7 +2,7 @@
 
 What it finds
 A training graph in which the same op occurs many times under numbered names (MatMul, MatMul_1 …
-MatMul_199), far more often than the model has variables: a Python loop over time steps, rows or
+MatMul_199), far more times than the model has variables. A Python loop over time steps, rows or
 iterations ran while the step was traced.
 
 Why it stalls
@@ -23,8 +23,8 @@ instead of 26 ms.
 What to do
 Write the loop so that it stays a loop in the graph (keras.layers.RNN, tf.while_loop, tf.scan), or
 vectorize it. To accumulate gradients over parts of a batch, give the optimizer
-`gradient_accumulation_steps`. Unrolled graphs run faster per step: for long training with tiny
-steps, keep the loop unrolled and accept the slow start.
+`gradient_accumulation_steps`. Unrolled graphs run faster per step: if you train for a long time
+with tiny steps, keep the loop unrolled and accept the slow start.
 
 Blind spots
 Under XLA the ops have no events, so nothing is reported. Loops of fewer than 30 iterations and
@@ -76,8 +76,8 @@ def check(signals: Signals) -> Finding | None:
             f"The graph of {function.words} has {shape.nodes} nodes for "
             f"{counted(shape.updates, 'trained variable')}; {shape.copied} alone occurs "
             f"{shape.copies} times. Tracing and instantiating that graph took {seconds(lost)} of "
-            f"the first epoch's {seconds(signals.window_ps)}. A "
-            f"loop that stays a loop is built once but runs slower: at worst, the unrolled graph "
+            f"the first epoch's {seconds(signals.window_ps)}. A loop "
+            f"that stays a loop is built once but runs more slowly: at worst, the unrolled graph "
             f"pays for itself{pays_back}."
         ),
         change=_change(signals, function),

@@ -9,8 +9,8 @@ Variables that a tf.function creates are initialized by a separate graph, betwee
 function. Filling a big embedding with random numbers can take as long as many steps.
 
 How it is measured
-The ledger's time in the initialize_variables graph of the training thread. The trace that was
-repeated without the variables counts too, because the same change avoids it.
+The ledger's time in the initialize_variables graph of the training thread. The repeated tracing
+counts too, because the same change avoids it.
 
 Example
 An embedding of 400,000 rows was filled in 0.7 s inside the first call of fit(). With the model
@@ -22,8 +22,8 @@ fit(). That moves the initialization out of the first epoch and avoids the secon
 
 Blind spots
 The initialization still happens, only earlier: the program as a whole saves the second trace and
-the initializer's graph. Variables that are restored afterward need no initial values at all, but
-the trace cannot show that.
+the initializer's graph. Variables that are restored from a checkpoint afterward need no initial
+values at all, but the trace cannot show that.
 """
 
 from __future__ import annotations
@@ -47,13 +47,13 @@ def check(signals: Signals) -> Finding | None:
     spare = spare_trace(sum(build.spare_trace_ps for build in builds))
     moved = removed(filling)
     again = (
-        f" Because of that, the step was traced twice, for {seconds(twice)} in all."
+        f" Because of that, the step was traced twice, which took {seconds(twice)} in all."
         if twice
         else ""
     )
     return Finding(
         severity="consider",  # the filling is moved rather than saved, however long it takes
-        title=f"Variables are initialized for {seconds(filling)} inside the first step",
+        title=f"Initializing variables takes {seconds(filling)} inside the first step",
         explanation=(
             "The first call created variables and filled them with their initial values, which "
             f"took {signals.with_share(filling)}.{again} If the variables already exist, the step "

@@ -10,9 +10,9 @@ can repay it: XLA pays off in a long run and never in a short one.
 
 How it is measured
 The ledger's XLA time in the function's first call, compared with the time of the compiled steps.
-Nothing in a trace shows how long a step would take without XLA. If each step took twice as long, an
-epoch with XLA would save as much time as its compiled steps take, and a compilation ten times that
-long would pay off after ten epochs.
+Nothing in a trace shows how long a step would take without XLA. Suppose that each step would take
+twice as long without XLA. Then an epoch with XLA would save as much time as its compiled steps
+take, and a compilation ten times that long would pay off after ten epochs.
 
 Example
 A dense model of 8 layers compiled for 2.9 s; its 60 steps took 0.3 s. Without XLA the first epoch
@@ -23,7 +23,7 @@ For short runs (tests, hyperparameter searches, debugging), leave XLA off: jit_c
 long runs, keep it if steps really are faster: compare an epoch with and without it.
 
 Blind spots
-TensorFlow 2.15 and 2.16 record no compiler events; there the time is inferred from the first call.
+TensorFlow 2.15 and 2.16 record no compiler events, so the time is inferred from the first call.
 Compilations of single ops outside the step are not seen.
 """
 
@@ -78,7 +78,10 @@ def _arithmetic(lost: int, repaid: int, steps: int) -> str:
         return "No step ran afterward, so nothing was repaid."
     after = f"Afterward, {counted(steps, 'compiled step')} took {seconds(repaid)} in all."
     if lost <= repaid:
-        return f"{after} If XLA makes a step twice as fast, the first epoch has already repaid it."
+        return (
+            f"{after} If XLA makes a step twice as fast, the first epoch has already repaid the "
+            "compilation."
+        )
     epochs = -(-lost // repaid)
     return (
         f"{after} Even if XLA made each step twice as fast, it would take {epochs} epochs to "

@@ -4,11 +4,11 @@ What it finds
 A function that XLA compiled again after its first call.
 
 Why it stalls
-XLA's code is made for exact shapes. For a batch of another size or length it compiles from scratch,
-and training waits. The smaller last batch of an epoch is the usual case.
+XLA compiles code for exact shapes. For a batch of another size or length, it compiles from scratch,
+and training waits. The most common case is the smaller last batch of an epoch.
 
 How it is measured
-Calls after the function's first in which the ledger shows XLA at work, and how much longer than
+All calls but the function's first in which the ledger shows XLA at work, and how much longer than
 usual they took, not counting tracing and input.
 
 Example
@@ -20,8 +20,8 @@ Give XLA one shape: drop_remainder=True for the last batch; for sequences, padde
 with a few lengths.
 
 Blind spots
-TensorFlow 2.15 and 2.16 record no compiler events: a second compilation of the same graph is not
-seen there. The shapes themselves are not in the trace.
+TensorFlow 2.15 and 2.16 record no compiler events, so a second compilation of the same graph is not
+seen. The shapes themselves are not in the trace.
 """
 
 from __future__ import annotations
@@ -64,11 +64,11 @@ def check(signals: Signals) -> Finding | None:
             if last
             else f"XLA compiles {function.words} again and again"
             if beyond
-            else f"XLA compiles {function.words} again {'once' if alone else f'{len(again)} times'}"
+            else f"XLA recompiles {function.words} {'once' if alone else f'{len(again)} times'}"
         ),
         explanation=(
-            f"XLA compiled {function.words} again {which} of {function.calls}, which took "
-            f"{signals.with_share(seen)}. Its code fits only one "
+            f"XLA recompiled {function.words} {which} of {function.calls}, which took "
+            f"{signals.with_share(seen)}. Compiled code fits only one "
             f"shape{'; the last batch is smaller than the others' if last else ''}. Each new shape "
             f"costs one compilation, and the first epoch pays for all of them.{beyond}"
         ),
