@@ -42,7 +42,7 @@ types: $(VENV)/.installed-test  ## check the types (mypy)
 	$(BIN)/mypy
 
 # A minute of each commit; FUZZ_SECONDS=3600 is a campaign.
-fuzz: $(VENV)/.installed-test  ## read damaged logs: native decoder, C against Python, whole analyses (FUZZ_SECONDS=60)
+fuzz: $(VENV)/.installed-test  ## read damaged logs: native decoder, C compared with Python, whole analyses (FUZZ_SECONDS=60)
 	@mkdir -p build/fuzz/corpus
 	@if scripts/build_fuzzer $(BIN)/python build/fuzz/read_plane; then \
 	  PYTHONHOME=$$($(BIN)/python -c 'import sys; print(sys.base_prefix)') PYTHONMALLOC=malloc ASAN_OPTIONS=detect_leaks=0 \
@@ -59,7 +59,7 @@ ifeq ($(shell command -v npm),)
 test-frontend test-browser:
 	@echo '$@: NOT RUN, because node and npm are not installed'
 else
-test-frontend: $(NODE_MODULES) $(VENV)/.installed-test  ## check the page's style and types, run its tests, check that the built page is up to date
+test-frontend: $(NODE_MODULES) $(VENV)/.installed-test  ## check the page's style and types, run its tests, and check that the built page is up to date
 	npm --prefix frontend run --silent lint
 	npm --prefix frontend run --silent test
 	@node frontend/scripts/build.mjs $(BUILT)
@@ -79,7 +79,7 @@ bench: $(VENV)/.installed-test  ## measure how long an analysis takes on this ma
 logging-cost: $(VENV)/.installed-test  ## measure what logging costs a first epoch, and how much of that is recognized
 	$(BIN)/python benchmarks/logging_cost.py
 
-fleet: $(VENV)/.installed-test  ## analyze 5,000 runs, also on Dask and in an object store: time, memory, same results?
+fleet: $(VENV)/.installed-test  ## analyze 5,000 runs, also on Dask and in an object store; compare times, memory and results
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/cluster.py
 
@@ -93,13 +93,13 @@ clusters: $(VENV)/.installed-test build/harm/packages/.tf_keras  ## run jobs wit
 faults: $(VENV)/.installed-test  ## run the part of `make scenarios` that checks findings: faulty and fixed programs
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS)
 
-hangs: $(VENV)/.installed-test  ## run programs that hang, end them with SIGTERM and SIGKILL: are they told from slow ones?
+hangs: $(VENV)/.installed-test  ## run programs that hang or are only slow, kill them, and check that reports tell them apart
 	$(BIN)/python -m tests.scenarios.hangs.run --workdir build/hangs
 	$(BIN)/python -m tests.scenarios.hangs.score --workdir build/hangs
 
 HARM_PACKAGES := tf_keras ipykernel jax torch
 
-harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## run programs with and without a capture: does anything else differ? (30 minutes)
+harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## run programs with and without a capture, and check that nothing else differs (30 minutes)
 	$(BIN)/python -m tests.scenarios.harm.run --workdir build/harm --write
 
 # Beside the environment of the tests, which needs none of them. One that cannot be had is skipped.
@@ -113,23 +113,23 @@ build/harm/packages/.%: | $(VENV)/.installed-test
 	@$(PIP) install --target $(@D)/$* $(WHAT) || rm -rf $(@D)/$*
 	@touch $@
 
-controls: $(VENV)/.installed-test  ## measure what input takes from the steps, compared with ready batches (5 minutes)
+controls: $(VENV)/.installed-test  ## measure how much input slows down the steps, compared with ready batches (5 minutes)
 	$(BIN)/python -m tests.scenarios.controls.run --workdir build/controls
 
-agreement: $(VENV)/.installed-test  ## measure an epoch by the books and the profiler at once: do they agree? (15 minutes)
+agreement: $(VENV)/.installed-test  ## measure an epoch with the books and the profiler at once, and check that they agree (15 minutes)
 	$(BIN)/python -m tests.scenarios.agreement --workdir build/agreement
 
-captured: $(VENV)/.installed-test  ## run programs whose fault only StallCallback sees, and healthy ones (20 minutes)
+captured: $(VENV)/.installed-test  ## run programs whose fault only StallCallback can see, and healthy programs (20 minutes)
 	$(BIN)/python -m tests.scenarios.captured.run --workdir build/captured
 
-partial: $(VENV)/.installed-test  ## cut the logs of `make scenarios` down to ordinary ones: what is still answered? (trains nothing)
+partial: $(VENV)/.installed-test  ## cut the logs of `make scenarios` down to ordinary logs; check what can still be answered (trains nothing)
 	$(BIN)/python -m tests.scenarios.partial.run
 
-blind: $(VENV)/.installed-test  ## run programs whose authors did not know the rules (20 minutes)
+blind: $(VENV)/.installed-test  ## run programs whose authors did not know the detectors' rules (20 minutes)
 	$(BIN)/python -m tests.scenarios.blind.run; with_profiles=$$?; \
 	$(BIN)/python -m tests.scenarios.blind.captured.run && exit $$with_profiles
 
-blind-learning: $(VENV)/.installed-test  ## run such programs about learning and hangs, if $(STRANGERS) is next to this checkout
+blind-learning: $(VENV)/.installed-test  ## like `make blind`, for programs about learning and hangs, if $(STRANGERS) is next to this checkout
 	@if test -e $(STRANGERS)/run.py; then \
 	  run="$(PYTHON) $(STRANGERS)/run.py"; to="--python $(CURDIR)/$(BIN)/python --tool $(CURDIR)/$(BIN)/stall-analyze"; \
 	  for round in tests/scenarios/blind/learning/round*; do for mode in default stall; do \
@@ -139,12 +139,12 @@ blind-learning: $(VENV)/.installed-test  ## run such programs about learning and
 	    PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set $$round $$to --work build/blind/hanging/$$(basename $$round); done; \
 	else echo 'blind-learning: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-strangers: $(VENV)/.installed-test  ## the same with programs outside of this repository, if they are next to it
+strangers: $(VENV)/.installed-test  ## like `make blind`, for programs outside of this repository, if they are next to it
 	@if test -e $(STRANGERS)/run.py; then $(PYTHON) $(STRANGERS)/run.py time --python $(BIN)/python \
 	  --tool $(BIN)/stall-analyze --work build/strangers; \
 	else echo 'strangers: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-accuracy: $(VENV)/.installed-test  ## write docs/explanation/accuracy.md from the last scenarios, with XProf's view of them
+accuracy: $(VENV)/.installed-test  ## write docs/explanation/accuracy.md from the last run of the scenarios, with XProf's view of them
 	-$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) --only-score --markdown docs/explanation/accuracy.md
 	$(BIN)/python -m tests.scenarios.faults.xprof --workdir build/faults --markdown docs/explanation/accuracy.md
 
@@ -170,14 +170,14 @@ test-lowest: build/lowest/.installed $(VENV)/.installed-test  ## test with the o
 	PYTHONPATH=$(CURDIR)/analyzer:$(CURDIR) build/lowest/bin/python -m pytest -p no:cacheprovider \
 	  @tests/without_tensorflow.txt
 
-wheel: $(VENV)/.installed  ## build dist/, byte for byte the same wherever the last commit is built
+wheel: $(VENV)/.installed  ## build dist/; every build of the last commit gives the same bytes
 	scripts/build_wheel $(BIN)/python dist
 
-soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 kills of a batch: does memory grow, is anything lost?
+soak: $(VENV)/.installed-test  ## 10,000 requests, 1,000 analyses, 200 killed batches: check that memory does not grow and nothing is lost
 	$(BIN)/python -m tests.fuzz.soak
 	$(BIN)/python -m tests.fuzz.kills
 
-schema: $(VENV)/.installed  ## write schema.json from the document's types
+schema: $(VENV)/.installed  ## write schema.json from the types of the JSON document
 	$(BIN)/python -m scripts.write_schema
 
 docs: $(VENV)/.installed-docs  ## update docs/findings/ and the outputs shown in docs/, and build the site in build/site

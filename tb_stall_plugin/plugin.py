@@ -271,7 +271,7 @@ def _inside(chart: Chart, start_ps: int, end_ps: int) -> tuple[int, int]:
     start, end = max(start_ps, 0), min(end_ps, chart.duration_ps)
     if chart.duration_ps and start >= end:
         raise errors.InvalidArgumentError(
-            f"this window lies outside of the first epoch (0 to {chart.duration_ps} ps)."
+            f"this window is outside of the first epoch (0 to {chart.duration_ps} ps)."
         )
     return start, max(start, end)
 

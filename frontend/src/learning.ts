@@ -67,7 +67,7 @@ export function share({ low, high, isLog }: Axis, value: number): number {
   return high > low ? (value - low) / (high - low) : 0.5;
 }
 
-/** "The loss ends at 2.31; 2.30 is what the best answer costs that is the same for all inputs." */
+/** "The loss ends at 2.31. A constant guess (the best constant answer) would have a loss of 2.30." */
 export function learningSentence({ loss, baseline, baseline_words, per }: Learning): string {
   const lost = loss.find(({ value }) => value === null);
   const last = loss.at(-1)?.value ?? null;
@@ -77,7 +77,7 @@ export function learningSentence({ loss, baseline, baseline_words, per }: Learni
       ? ""
       : `The loss ends at ${figure(last)}.`;
   if (baseline === null || !baseline_words) return end;
-  return `${end} A constant guess costs ${figure(baseline)}: ${baseline_words}.`.trim();
+  return `${end} A constant guess (${baseline_words}) would have a loss of ${figure(baseline)}.`.trim();
 }
 
 export interface LayerBar {

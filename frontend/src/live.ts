@@ -33,8 +33,8 @@ export function liveInShort(live: Live): string {
   if (!first) return "";
   const late = first.late ? `${first.who} is late: ` : "";
   const waiting = others.find((one) => !one.late);
-  const wait = live.processes.filter((one) => !one.late).length === 1 ? "waits" : "wait";
-  const rest = first.late && waiting ? `; ${waiting.who} ${wait}` : "";
+  const are = live.processes.filter((one) => !one.late).length === 1 ? "is" : "are";
+  const rest = first.late && waiting ? `; ${waiting.who} ${are} waiting` : "";
   return live.stall || `${late}${first.text}${rest}`;
 }
 

@@ -28,10 +28,10 @@ export const STATUS_ORDER: readonly Status[] = [
 /** What the status means for someone who is waiting. */
 export const STATUS_ADVICE: Record<Status, string> = {
   healthy: "The time goes to the model itself.",
-  slow_once: "This cost occurs only once: later epochs do not pay it.",
+  slow_once: "This cost occurs only once: later epochs do not pay for it.",
   slow_always: "Waiting will not help: every epoch pays this cost.",
   learning_nothing: "Steps run, but the model does not improve. Stop the run and fix that first.",
-  stuck: "No step has ended for a long time.",
+  stuck: "No step has finished for a long time.",
   dead: "The process has stopped writing.",
   running: "No epoch has finished yet: this is about the time so far.",
   unknown: "The logs do not show enough to tell.",

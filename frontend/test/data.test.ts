@@ -155,6 +155,8 @@ describe("a one-file report", () => {
       end_ps: 5 * S,
       causes: [["input.wait", S]],
     });
-    await expect(source.event({ ...request, lane: "nobody" })).rejects.toThrow("no more about");
+    await expect(source.event({ ...request, lane: "nobody" })).rejects.toThrow(
+      "no further details about",
+    );
   });
 });

@@ -31,7 +31,7 @@ describe("how a run learned", () => {
   });
   it("is said in a sentence with the cost of a constant guess", () => {
     expect(learningSentence(curves())).toBe(
-      "The loss ends at 2.4. A constant guess costs 2.3: giving each of 10 classes the same probability.",
+      "The loss ends at 2.4. A constant guess (giving each of 10 classes the same probability) would have a loss of 2.3.",
     );
     const lost = curves({ loss: [{ at: 7, value: null }], baseline: null });
     expect(learningSentence(lost)).toBe("The loss is NaN from step 7 on.");

@@ -26,11 +26,11 @@ describe("a run that goes on", () => {
       ["worker 63", true],
       ["63 workers", false],
     ]);
-    expect(liveInShort(live)).toBe("worker 63 is late: step 50 of 200; 63 workers wait");
+    expect(liveInShort(live)).toBe("worker 63 is late: step 50 of 200; 63 workers are waiting");
   });
   it("with one that waits for the late one says so of one", () => {
     const [on, late] = [process({ name: "worker 0" }), process({ name: "worker 1", late: true })];
-    expect(liveInShort({ processes: [on, late], stall: "" })).toMatch(/; worker 0 waits$/);
+    expect(liveInShort({ processes: [on, late], stall: "" })).toMatch(/; worker 0 is waiting$/);
   });
   it("that is held up says so first", () =>
     expect(liveInShort({ processes: [process()], stall: "It waits for a lock." })).toBe(

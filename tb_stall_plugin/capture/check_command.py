@@ -21,9 +21,9 @@ FOUND = 4
 
 DESCRIPTION = """\
 Runs a training script, unchanged, up to its first model.fit, and tries one
-batch there: is it finite, do labels, outputs and loss fit together, do
-gradients reach every layer, can the model memorize a few examples? Then the
-program ends. It takes seconds.
+batch there. Are its values finite? Do labels, outputs and loss fit together? Do
+gradients reach every layer? Can the model memorize a few examples? Then the
+program ends. All of this takes only seconds.
 """
 
 EPILOG = """\
@@ -35,11 +35,11 @@ examples:
 exit codes:
   0  no problem found    3  nothing could be checked
   4  a problem found     2  usage error
-  If the script fails, its own exit code.
+  If the script fails, the exit code is that of the script.
 
 where it does not work:
   - A custom loop, with or without `watch`, has no fit to stop at and no step
-    to try: nothing is checked.
+    to try, so nothing is checked.
   - Models with a custom train_step or more than 100 million parameters are
     not tried; only the batch is inspected. Under a distribution strategy,
     nothing is checked.
@@ -62,8 +62,8 @@ WORDS = {
 NO_FIT = """\
 nothing was checked: the script ended without calling Keras's model.fit. A custom
 training loop, with or without `watch`, cannot be checked this way, because it
-has no mark where a step begins. Instead, let it train on a single batch for a
-hundred steps: the loss should fall far below its first value."""
+does not show where a step begins. Instead, let it train on a single batch for a
+hundred steps; the loss should fall far below its first value."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def _checked(command: Sequence[str], logdir: str, mode: str) -> int:
     captures = captures_since(logdir, began_s)
     records = [record for capture in captures for record in capture.preflights]
     if not records:
-        why = f"the script ended with exit code {code} before any fit" if code else NO_FIT
+        why = f"the script ended with exit code {code} before calling model.fit" if code else NO_FIT
         print(f"{PROGRAM}: {why}", file=sys.stderr)
         return code if code > 0 else NOTHING_CHECKED
     print(in_words(records[0]))

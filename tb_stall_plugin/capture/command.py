@@ -28,7 +28,7 @@ DESCRIPTION = """\
 Runs a training script, unchanged, with the capture turned on: profiles of
 the first epoch, losses, gradients, memory; and, if the run hangs or is killed,
 what every thread was doing. All of it goes into DIR as ordinary event files
-and profiles. Signals and the exit code pass through.
+and profiles. Signals and the exit code are passed on.
 """
 
 EPILOG = """\
@@ -40,14 +40,14 @@ examples:
 
 where it works:
   - model.fit of Keras 3, of tf.keras 2 (TensorFlow 2.13 and newer) and of
-    tf_keras. A script that hangs before fit leaves its stacks, too.
-  - A script with its own StallCallback or watch: it, too, writes to DIR,
+    tf_keras. If a script hangs before fit, its stacks are recorded, too.
+  - A script with its own StallCallback or watch: these also write to DIR,
     whatever folder the script names.
   - Each process that trains writes its own files: in a cluster, start every
     worker this way.
 
 where it does not work:
-  - A custom loop without fit has no mark where a step ends: memory, hangs and
+  - A custom loop without fit does not show where a step ends: memory, hangs and
     how the program ended are recorded; steps and profiles are not. Add `watch`:
 
         import tb_stall_plugin as stall
@@ -55,8 +55,8 @@ where it does not work:
             for x, y in dataset:
                 w.step(loss=train_step(x, y))
 
-  - `python -I`, `-E` and `-S` ignore the environment, and an interpreter
-    without tensorboard-plugin-stall has nothing to turn on.
+  - With `python -I`, `-E` or `-S`, which ignore the environment, and with an
+    interpreter without tensorboard-plugin-stall, the capture is not turned on.
 """
 
 

@@ -106,7 +106,7 @@ it("a verdict that cannot decide names its candidates, and what would decide", a
   await partlyTraced({ candidates: ["compile", "input"] });
   const frame = await open();
   expect(await frame.locator("#verdict .candidates").innerText()).toBe("compile or input?");
-  expect(await frame.locator(".teach").innerText()).toContain("What would decide between them");
+  expect(await frame.locator(".teach").innerText()).toContain("What would settle it");
 });
 
 it.each(["light", "dark"])("all of it can be read by everybody, %s", async (look) => {

@@ -78,6 +78,6 @@ it("leaves the timeline as it is while somebody looks at a part of it", async ()
   await answerInstead(watched.page, "runs", await runsWith({ live }));
   await answerInstead(watched.page, "report", report, { ...report, version: "newer" });
   const frame = await openTab(watched.page, stage.board.url, { run: RUN, finding: "ST001" });
-  await frame.getByRole("button", { name: "Show the newest" }).click();
+  await frame.getByRole("button", { name: "Show the latest report" }).click();
   await expect.poll(() => frame.locator(".newer").count()).toBe(0);
 });

@@ -157,7 +157,7 @@ def test_the_thread_that_holds_it_up_is_shown_first(jobs: dict[str, AttachedJob]
     shown = as_text(jobs["generator"], StringIO(), threads=True, plain=True)
     threads = jobs["generator"].report["runs"][0]["threads"]
     assert threads[0]["blamed"] and not threads[0]["main"]
-    assert shown.index("which holds it up") < shown.index("MainThread")
+    assert shown.index("which holds up training") < shown.index("MainThread")
 
 
 def test_memory_children_and_native_threads_are_shown(jobs: dict[str, AttachedJob]) -> None:

@@ -62,7 +62,7 @@ def test_a_script_without_a_fit_is_told_so(tmp_path: Path) -> None:
 
 def test_a_script_that_fails_keeps_its_exit_code(tmp_path: Path) -> None:
     code, _, said = check(tmp_path, "raise SystemExit(9)")
-    assert code == 9 and "before any fit" in said
+    assert code == 9 and "before calling model.fit" in said
 
 
 @pytest.mark.parametrize("arguments", [[], ["--"], ["--go-on"]])

@@ -323,7 +323,7 @@ def test_the_prediction_is_shown_next_to_the_measurement() -> None:
         "ST109", CHANGES["ST109"], result([3, 3.2, 3.1], [1, 1.1, 1.3]), Prediction(PS, 3 * PS)
     )
     assert "ST109, tried: compile(steps_per_execution=32)" in shown
-    assert "The first 100 steps, 3 times each, taking turns:" in shown
+    assert "The first 100 steps, 3 times each, alternating:" in shown
     assert "saved        2.00 s   1.80 s to 2.10 s" in shown
     assert "predicted  1.00–3.00 s" in shown
     assert "as predicted" in shown

@@ -23,7 +23,8 @@ def with_checks(*checks: PreflightCheck) -> EventLog:
 
 
 def failed(name: str, fault: str) -> PreflightCheck:
-    return PreflightCheck(name, CheckResult.FAILED, "16 examples: from 1.1 to 1.09", fault)
+    text = "the loss of 16 examples went from 1.1 to 1.09"
+    return PreflightCheck(name, CheckResult.FAILED, text, fault)
 
 
 def test_a_batch_that_cannot_be_learned_by_heart_is_to_be_acted_on() -> None:

@@ -46,7 +46,7 @@ export class EmbeddedSource implements DataSource {
     const isListed = this.data.runs.runs.some((listed) => listed.run === run);
     const why = isListed
       ? `This file contains only the costliest runs in full, and ${run} is not one of them. ` +
-        "With --run, stall-analyze writes a file for it."
+        "To get a file for this run, use stall-analyze --run."
       : `There is no run ${run} in this report.`;
     return this.data.reports[run] ?? missing(why);
   }
@@ -62,7 +62,8 @@ export class EmbeddedSource implements DataSource {
   async event(request: EventRequest): Promise<EventAnswer> {
     const { answer } = await this.timeline({ ...request, pixels: 1 });
     return (
-      storedEvent(answer, request) ?? missing("This report contains no more about this event.")
+      storedEvent(answer, request) ??
+      missing("This report contains no further details about this event.")
     );
   }
 

@@ -102,7 +102,7 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         )}
       </dl>
       <div class="event-around">
-        <h4>Where training time went in the meantime</h4>
+        <h4>Where training time went during this event</h4>
         <CauseList causes={event.causes} most={4} />
         <UsersLine event={event} report={report} />
         {event.around.length > 0 && (

@@ -89,7 +89,7 @@ function OpTable({ ops }: { ops: RangeAnswer["ops"] }) {
         <tr>
           <th scope="col">op</th>
           <th scope="col">times</th>
-          <th scope="col" title="without what ran inside it">
+          <th scope="col" title="The time of the op itself, without what ran inside it">
             own time
           </th>
           <th scope="col">total time</th>

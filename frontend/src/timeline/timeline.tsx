@@ -180,7 +180,7 @@ export function Timeline(props: Props) {
         {controls.needsHint
           ? "Click the timeline first, or hold Ctrl, to zoom with the wheel."
           : lacksDetail
-            ? "This is all the detail in this file; the tab in TensorBoard has more."
+            ? "This file has no more detail than this; the Stall tab in TensorBoard does."
             : HELP}
         {layout && answers.error && ` ${answers.error}`}
       </p>
@@ -191,7 +191,7 @@ export function Timeline(props: Props) {
 const HELP =
   "Click an event for its details; the arrow keys then move between events. Drag over a stretch to summarize it. W and S zoom, A and D move, 0 shows all.";
 const KEYS_HELP =
-  "W and S zoom, A and D move, 0 shows all. The arrow keys move from a chosen event to those next to, above and below it; Enter zooms to it; n and p step through the evidence.";
+  "W and S zoom, A and D move, 0 shows all. The arrow keys move from the chosen event to those next to, above and below it; Enter zooms to it; n and p step through the evidence.";
 
 /** The canvas paints with the colors of the style sheet. */
 function themeOf(element: HTMLElement | null): Theme {

@@ -53,7 +53,7 @@ export function Toolbar(props: Props) {
         <button type="button" aria-label="Zoom out" title="Zoom out (−)" onClick={() => onZoom(2)}>
           −
         </button>
-        <button type="button" title="Show all of it (0)" disabled={isWhole} onClick={onFit}>
+        <button type="button" title="Show the whole window (0)" disabled={isWhole} onClick={onFit}>
           Fit
         </button>
       </span>
@@ -163,7 +163,7 @@ function Search({ source, run, host, lanes, setFocus }: Props) {
 }
 
 function summary({ total, hits }: SearchAnswer): string {
-  if (total === 0) return "No event has a name like this.";
+  if (total === 0) return "No event has this text in its name.";
   const shown = Math.min(hits.length, HITS_SHOWN);
   return shown < total
     ? `${counted(total, "event")}, the first ${shown}:`

@@ -73,7 +73,7 @@ function NothingToChange({ report }: { report: Report }) {
     <p class="faint">
       {mayEnjoy(report)
         ? "Nothing to change. Enjoy your training."
-        : "No change can be recommended from what these logs show."}
+        : "Based on these logs, no change can be recommended."}
     </p>
   );
 }

@@ -110,7 +110,7 @@ function Findings({ fleet, onFinding, onRun }: FindingsProps) {
     <Section
       id="fleet-findings"
       title="Costliest findings"
-      aside={<span class="faint">two may claim the same time</span>}
+      aside={<span class="faint">two findings may claim the same time</span>}
     >
       {found.length === 0 && <p class="faint">Nothing was found in any run.</p>}
       {found.length > 0 && (
@@ -182,7 +182,8 @@ function Days({ days, onDay }: { days: readonly FleetDay[]; onDay: (day: string)
         ))}
       </ol>
       <p class="faint days-help">
-        Height: machine time of the first epochs. Above it: the share that was lost.
+        Height of a column: machine time of the first epochs. Above the column: the share that was
+        lost.
         {leftOut > 0 && ` ${counted(leftOut, "earlier day")} left out.`}
       </p>
     </Section>
@@ -228,7 +229,7 @@ function Unreadable({ fleet, onRun }: { fleet: Fleet; onRun: (run: string) => vo
   return (
     <Section
       id="fleet-errors"
-      title={`Could not be read, or only in part: ${counted(fleet.runs_with_errors, "run")}`}
+      title={`Could not be read in full: ${counted(fleet.runs_with_errors, "run")}`}
     >
       <Table heads={["run", "why"]} label="What could not be read">
         {fleet.errors.map(({ run, text }) => (

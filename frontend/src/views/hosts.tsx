@@ -77,7 +77,7 @@ export function Hosts({ ledgers, lateness, chosen, isDark, isEstimated, onHost }
       </div>
       {alike.length > 0 && (
         <button type="button" class="link" onClick={() => setShowsAll(!showsAll)}>
-          {showsAll ? "Show equal hosts as one" : `Show all ${rows.length} hosts`}
+          {showsAll ? "Group hosts that are alike" : `Show all ${rows.length} hosts`}
         </button>
       )}
     </Section>

@@ -167,7 +167,8 @@ function Gradients({ learning }: { learning: Curves }) {
     <div>
       <h3>Gradients by layer</h3>
       <p class="faint">
-        Usual norm, from the first layer to the last; each step is a power of ten.
+        Median norm of each layer's gradient, from the first layer to the last, on a logarithmic
+        scale.
       </p>
       <div
         class="scrolling layers-scroll"

@@ -107,9 +107,9 @@ function ReadyRun(props: Props & { answer: Ready }) {
       {live ? <LiveState live={live} /> : answer.progress && <ProgressBar {...answer} />}
       {showNewest && (
         <p class="newer" role="status">
-          The logs have grown since.{" "}
+          The logs have grown since this report was made.{" "}
           <button type="button" onClick={showNewest}>
-            Show the newest
+            Show the latest report
           </button>
         </p>
       )}

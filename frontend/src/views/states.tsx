@@ -23,13 +23,13 @@ export function NoRuns({ problems, capture, logdir }: RunsAnswer) {
     <div class="state">
       <h1>No training run found yet</h1>
       <p>
-        Stall reads the profiler traces and event files below{" "}
+        Stall reads the profiler traces and event files under{" "}
         <code>{logdir || "the log directory"}</code>. These lines capture a first epoch:
       </p>
       <CaptureCode code={capture} />
       <p class="faint">
         This page checks again whenever TensorBoard reloads. Limit a long epoch with{" "}
-        <code>steps_per_epoch</code>: a trace of the first 200 steps answers the question.
+        <code>steps_per_epoch</code>: a trace of the first 200 steps is enough to find the cause.
       </p>
       <Notes notes={problems} />
     </div>
@@ -98,7 +98,7 @@ export function MissingEvidence({ report, capture }: { report: Report; capture: 
     <section class="panel teach" aria-label="What is missing">
       <h2>
         {isUndecided
-          ? "What would decide between them"
+          ? "What would settle it"
           : isUntraced
             ? "No profile of the first epoch"
             : "The profile saw little of the first epoch"}

@@ -121,7 +121,7 @@ function summary(steps: Step[]): string {
 function caption(steps: Step[], axisEnd: number, columns: number): string {
   const cut = steps.filter((step) => duration(step) > axisEnd).length;
   const notes = ["Click a step to see it in the timeline."];
-  if (columns < steps.length) notes.push("Each column is the longest step of its group.");
+  if (columns < steps.length) notes.push("Each column shows the longest step of a group.");
   if (cut > 0)
     notes.push(
       `The scale ends at ${seconds(axisEnd)}: ${counted(cut, "step")} ${cut === 1 ? "is" : "are"} cut off.`,

@@ -52,7 +52,7 @@ function advice({ verdict, findings }: Report): string {
     ({ later_gain_ps }) => later_gain_ps.high > 0,
   );
   return verdict.status === "slow_once" && comesBack
-    ? "Most of the cost occurs only once, but every epoch pays some of the rest, as the changes show."
+    ? "Most of the cost occurs only once, but every epoch pays part of the rest: see the changes."
     : STATUS_ADVICE[verdict.status];
 }
 
@@ -85,7 +85,7 @@ function Figures({ report }: { report: Report }) {
             <Fact
               name="Every epoch"
               value={about(seconds(spent.recurring_ps), isEstimated)}
-              hint="Time that every epoch spends again."
+              hint="Time that every epoch spends."
             />
           )}
         </>
@@ -97,7 +97,7 @@ function Figures({ report }: { report: Report }) {
         hint={
           isEstimated
             ? "The rest is estimated: see what this is based on."
-            : "How much of the window there is evidence for."
+            : "How much of the window the evidence covers."
         }
       />
       <Fact

@@ -21,10 +21,10 @@ INTERRUPTED = 130
 LEAST_SECONDS = 5.0
 
 DESCRIPTION = """\
-Finds out whether a Python process is stuck, where, and what it waits for, even
-if it was started without a capture. Looks at its stacks once a second (py-spy),
-and at its threads, system calls, memory and children (/proc). The process is
-not stopped, and nothing is written. Linux only.
+Finds out whether a Python process is stuck, where it is stuck, and what it is
+waiting for, even if it was started without a capture. Reads its stacks once a
+second (with py-spy), and its threads, system calls, memory and child processes
+(from /proc). The process is not stopped, and nothing is written. Linux only.
 """
 
 EPILOG = """\
@@ -35,11 +35,12 @@ examples:
 
 what it needs:
   pip install 'tensorboard-plugin-stall[attach]', in any Python. Run it as the
-  user of that process, or as root. Only root works if the kernel restricts
-  reading other processes (kernel.yama.ptrace_scope is 1 or more).
+  user who owns the process, or as root. If the kernel restricts who may read
+  other processes (kernel.yama.ptrace_scope is 1 or more), it must be root.
 
 exit codes:
-  0  examined    2  could not be examined; the message says why
+  0  the process was examined
+  2  it could not be examined; the message says why
 """
 
 
@@ -70,12 +71,15 @@ def _parser() -> argparse.ArgumentParser:
     )
     made.add_argument("pid", metavar="PID", type=_pid, help="process id")
     made.add_argument(
-        "--seconds", type=_seconds, default=LEAST_SECONDS, help="how long to look (default: 5)"
+        "--seconds",
+        type=_seconds,
+        default=LEAST_SECONDS,
+        help="how long to watch the process (default: 5)",
     )
     made.add_argument(
         "--all-ranks",
         action="store_true",
-        help="also look at all processes of the same job on this machine",
+        help="also examine all other processes of the same job on this machine",
     )
     made.add_argument("--threads", action="store_true", help="show the stack of every thread")
     made.add_argument("--json", action="store_true", help="print JSON")
@@ -87,7 +91,7 @@ def _pid(text: str) -> int:
     if not text.isdecimal() or int(text) < 1:
         raise argparse.ArgumentTypeError(f"not a process id: {text!r}")
     if int(text) == os.getpid():
-        raise argparse.ArgumentTypeError("that is this command itself")
+        raise argparse.ArgumentTypeError("that is the process id of this command itself")
     return int(text)
 
 

@@ -19,7 +19,7 @@ from tb_stall_plugin.capture.process.child_processes import child_processes
 from tb_stall_plugin.capture.process.thread_stacks import threads_in_kernel
 
 PLAIN_WIDTH = 80
-NOTHING_SEEN = "Nothing can be said about it"
+NOTHING_SEEN = "Nothing is known about it"
 
 
 def as_text(job: AttachedJob, stream: TextIO, threads: bool, plain: bool) -> str:
@@ -34,7 +34,7 @@ def as_text(job: AttachedJob, stream: TextIO, threads: bool, plain: bool) -> str
     if len(job.members) > 1:
         console.print("\n".join(map(_line, job.members)), markup=False)
         if job.waited_for:
-            console.print(f"The others wait for {_name(job.shown)}.", markup=False)
+            console.print(f"The others are waiting for {_name(job.shown)}.", markup=False)
     text.render(job.report, console, threads)
     console.print(f"\n  {_figures(job.shown)}", markup=False)
     return shown.getvalue()
@@ -88,7 +88,7 @@ def _sentence(member: Member) -> str:
 
 
 def _figures(member: Member) -> str:
-    """`12 looks in 5 s: 0.1% of a core; 1.2 GiB of memory; 42 threads; children: 4712 python`"""
+    """`12 samples in 5 s: 0.1% of a core; 1.2 GiB of memory; 42 threads; children: 4712 python`"""
     first, last = member.observer.sights[0], member.observer.sights[-1]
     seconds = (last.ns - first.ns) / NS_PER_S
     said = [f"{percent(last.cpu_s - first.cpu_s, seconds)} of a core"]
@@ -97,7 +97,7 @@ def _figures(member: Member) -> str:
     said.append(f"{_count(last)} threads")
     if last.children:
         said.append(f"children: {', '.join(f'{c.pid} {c.name}' for c in last.children)}")
-    return f"{len(member.observer.sights)} looks in {seconds:.0f} s: {'; '.join(said)}"
+    return f"{len(member.observer.sights)} samples in {seconds:.0f} s: {'; '.join(said)}"
 
 
 def _count(sight: Sight) -> int:

@@ -96,9 +96,9 @@ def _refuse_for_good(pid: int, said: str) -> None:
         raise ended(pid)
     if any(words in said for words in NOT_ALLOWED):
         raise StacksRefused(
-            f"this user may not read process {pid}: run this as root (sudo env PATH=$PATH "
-            f"stall-analyze attach {pid}), start the container with --cap-add SYS_PTRACE, or allow "
-            "it until the next boot (sudo sysctl kernel.yama.ptrace_scope=0)"
+            f"this user is not allowed to read process {pid}: run this as root (sudo env "
+            f"PATH=$PATH stall-analyze attach {pid}), start the container with --cap-add "
+            "SYS_PTRACE, or allow it until the next boot (sudo sysctl kernel.yama.ptrace_scope=0)"
         )
 
 

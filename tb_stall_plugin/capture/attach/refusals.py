@@ -12,4 +12,4 @@ class StacksRefused(Refused):
 
 
 def ended(pid: int) -> Refused:
-    return Refused(f"process {pid} ended while it was being looked at")
+    return Refused(f"process {pid} ended while it was being examined")

@@ -46,7 +46,7 @@ class Target:
         if fields[0] in GONE:
             raise Refused(
                 f"process {pid} has ended (a zombie that its parent {fields[PARENT]} has not "
-                "waited for yet): there is nothing left to look at"
+                "waited for yet): there is nothing left to examine"
             )
         if os.geteuid() not in (0, owner):
             raise Refused(

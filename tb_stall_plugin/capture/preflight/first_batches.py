@@ -104,7 +104,7 @@ def _peeked(given: dict[str, Any], x: Iterator[Any], may_consume: bool) -> Itera
         return list(kept)
     if may_consume:
         return x
-    raise CannotRead("a Python generator yields each batch only once, and training needs it")
+    raise CannotRead("a Python generator yields each batch only once, and training needs them all")
 
 
 def _until(examples: int, batches: Iterable[OneBatch]) -> tuple[OneBatch, ...]:
@@ -114,7 +114,7 @@ def _until(examples: int, batches: Iterable[OneBatch]) -> tuple[OneBatch, ...]:
         if len(taken) * (batch.rows or examples) >= examples:
             break
     if not taken:
-        raise CannotRead("there is no batch in the data")
+        raise CannotRead("the data contains no batch")
     return tuple(taken)
 
 

@@ -115,7 +115,7 @@ def judged_labels(
 ) -> PreflightCheck:
     y = data.first.y
     if not isinstance(y, tf.Tensor) or loss is None:
-        why = "there are no labels" if y is None else "the loss is not one of Keras's own"
+        why = "there are no labels" if y is None else "the loss is not built into Keras"
         return not_checked(CheckName.LABELS, why)
     labels = np.asarray(y, np.float64)
     fault = _wrong_labels(labels, loss, outputs) or _out_of_reach(labels, loss, activation)
@@ -123,7 +123,7 @@ def judged_labels(
         fault = _only_one_class(data.all_labels, loss)
     if fault is not None:
         return failed(CheckName.LABELS, fault, CheckFault.LABELS)
-    return passed(CheckName.LABELS, f"as {loss.name} needs them")
+    return passed(CheckName.LABELS, f"the labels are valid for {loss.name}")
 
 
 def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
@@ -132,10 +132,10 @@ def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
         classes = outputs.shape[-1]
         if low < 0 or high >= classes:
             units = counted(classes, "unit")
-            return f"classes from {low:g} to {high:g}, but the last layer has {units}"
-        return "class numbers must be whole numbers" if (labels % 1).any() else None
+            return f"the classes range from {low:g} to {high:g}, but the last layer has {units}"
+        return "classes must be whole numbers" if (labels % 1).any() else None
     if loss.name in CROSS_ENTROPIES and (low < 0 or high > 1):
-        return f"they range from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
+        return f"the labels range from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
     if loss.name != CATEGORICAL and labels.size != outputs.size:
         shapes = "×".join(map(str, labels.shape)), "×".join(map(str, outputs.shape))
         return f"labels of shape {shapes[0]} are compared with outputs of shape {shapes[1]}"
@@ -149,7 +149,7 @@ def _out_of_reach(labels: Any, loss: LossUsed, activation: str | None) -> str | 
     share = float(((labels < low - ROUNDED) | (labels > high + ROUNDED)).mean())
     if share < OUT_OF_REACH:
         return None
-    return f"{share:.0%} of them lie outside the range of {activation} in the last layer"
+    return f"{share:.0%} of the labels lie outside the range of {activation} in the last layer"
 
 
 def _only_one_class(labels: Any, loss: LossUsed) -> str | None:
@@ -179,11 +179,11 @@ def _no_probabilities(outputs: Any, loss: LossUsed) -> str | None:
     if loss.name not in CROSS_ENTROPIES:
         return None
     if loss.name != BINARY and outputs.shape[-1] == 1:
-        return f"{loss.name} over a single unit is always 0"
+        return f"{loss.name} with a single output unit is always 0"
     if loss.from_logits:
         return None
     if outputs.min() < -ROUNDED or outputs.max() > 1 + ROUNDED:
-        return f"{loss.name} expects probabilities; add from_logits=True or the activation"
+        return f"{loss.name} expects probabilities; add from_logits=True or an activation"
     if loss.name != BINARY and outputs.ndim == 2 and len(outputs) > 1:
         rows, columns = outputs.sum(-1), outputs.sum(0)
         if _far_from_one(rows) and not _far_from_one(columns):
@@ -205,8 +205,8 @@ def judged_loss(look: Look, constant: float | None, loss: LossUsed | None) -> Pr
         text = f"{loss.name} cannot be negative, but it is {look.data_loss:.4g}"
         return failed(CheckName.LOSS, text, CheckFault.LABELS)
     if constant is None:
-        return passed(CheckName.LOSS, f"{look.loss:.4g}; what a constant answer costs is not known")
-    text = f"{look.data_loss:.4g}; always giving the same answer costs {constant:.4g}"
+        return passed(CheckName.LOSS, f"{look.loss:.4g}; the loss of a constant answer is unknown")
+    text = f"{look.data_loss:.4g}; a constant answer has a loss of {constant:.4g}"
     if look.data_loss > FAR * constant > 0:
         text += ", which is far less; are inputs and targets scaled?"
     return passed(CheckName.LOSS, text)

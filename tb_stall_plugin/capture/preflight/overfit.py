@@ -71,17 +71,17 @@ class Overfitted:
         best_looks = min((looks for _, looks in self.runs), key=self._best)
         best = self._best(best_looks)
         text = (
-            f"{counted(examples, 'example')}: from {self._first.data_loss:.4g} to {best:.4g} "
-            f"in {counted(len(best_looks), 'step')}"
+            f"the loss of {counted(examples, 'example')} went from {self._first.data_loss:.4g} "
+            f"to {best:.4g} in {counted(len(best_looks), 'step')}"
         )
         if self._constant is None:
             return self._by_its_fall(best, text)
-        text += f"; a constant answer costs {self._constant:.4g}"
+        text += f"; a constant answer has a loss of {self._constant:.4g}"
         if best < self._at(CLEARLY):
             return passed(CheckName.OVERFIT, text)
         if self._has_ended(best, best_looks):
             return failed(CheckName.OVERFIT, text, CheckFault.CANNOT_FIT)
-        return not_checked(CheckName.OVERFIT, f"not decided: {text}")
+        return not_checked(CheckName.OVERFIT, f"no clear result: {text}")
 
     def _by_its_fall(self, best: float, text: str) -> PreflightCheck:
         first = self._first.data_loss

@@ -50,10 +50,10 @@ ONLY_MAIN_THREAD = (
 )
 NATIVE_HANDLER = (
     "a native library handles SIGTERM, as TensorFlow's preemption notifier does: the capture does "
-    "not interfere with it, and writes no final dump on SIGTERM"
+    "not interfere with it, so it writes no final dump on SIGTERM"
 )
 WAKEUP_TAKEN = (
-    "another library listens to signals, as asyncio does: SIGTERM leaves a dump only if the main "
+    "another library listens for signals, as asyncio does: SIGTERM leaves a dump only if the main "
     "thread is running Python code at that time"
 )
 

@@ -50,13 +50,13 @@ def _in_each_batch(
 
 
 class StallCallback(tf.keras.callbacks.Callback):
-    """Captures a training for `stall-analyze` and the Stall tab.
+    """Captures a training run for `stall-analyze` and the Stall tab.
 
         model.fit(..., callbacks=[StallCallback("logs/run1")])
 
-    logdir        where event file and profiles go; Keras's TensorBoard callback may use it, too
+    logdir        where the event file and profiles go; Keras's TensorBoard callback may use it, too
     budget        share of the first epoch's time that profiling may cost
-    hang_after_s  a run without a step for this long is recorded as hanging; None: learned
+    hang_after_s  no step for this long is recorded as a hang; None: learned from the steps
     probe         measure gradients and updates inside the step
     profile       profile the first epoch, slow steps and hangs
     report        print a line when the first epoch has ended: how long it took, and why

@@ -33,7 +33,7 @@ def demand_same_types(given: Sequence[Any], expected: Sequence[Any]) -> None:
     """Raises if a function expects inputs of other types than it will be given."""
     found, wanted = ([each.dtype for each in inputs] for inputs in (given, expected))
     if found != wanted:
-        raise TypeError(f"the step gives {found}, but measuring it expects {wanted}")
+        raise TypeError(f"the step passes {found}, but the measurement expects {wanted}")
 
 
 def demand_shape(tensor: Any, shape: Sequence[int]) -> None:

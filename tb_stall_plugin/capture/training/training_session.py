@@ -380,9 +380,9 @@ class TrainingSession:
 
     def _why_not_probed(self) -> str | None:
         if not self._wants_probe:
-            return "the probe was not asked for"
+            return "the probe was turned off"
         if self._probe is None:
-            return "there is no optimizer to look at"
+            return "there is no optimizer to measure"
         if self._probe.failure is not None:
             return self._probe.failure
         if self._probe.is_in_step:

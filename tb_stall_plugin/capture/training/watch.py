@@ -26,7 +26,7 @@ class watch:
                     w.step(loss=loss)
 
     The optimizer is measured if it is a Keras optimizer and `train_step` has not been traced yet.
-    An exception that leaves the block is recorded and passed on. `watch` itself never raises.
+    An exception that leaves the block is recorded and raised again. `watch` itself raises none.
     """
 
     def __init__(  # noqa: PLR0913 (options, each given by its name)

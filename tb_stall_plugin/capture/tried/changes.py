@@ -40,13 +40,13 @@ _XLA = TriedChange(Knob.XLA_OFF, "compile(jit_compile=False)")
 CHANGES = {
     "ST109": TriedChange(
         Knob.STEPS_PER_EXECUTION, "compile(steps_per_execution={})", STEPS_PER_CALL_MOST,
-        "Callbacks then see one batch in {}.",
+        "Callbacks are then called only once for every {} batches.",
     ),
     "ST004": TriedChange(Knob.PREFETCH, "dataset.prefetch(tf.data.AUTOTUNE) before fit()"),
     "ST010": TriedChange(
         Knob.INPUT_THREADS, "options.threading.private_threadpool_size = {} for the dataset", 1,
-        "The prediction is for cheaper input, from a cache for example; this change only slows "
-        "the input down.",
+        "The prediction assumes that the input becomes cheaper, for example with a cache; this "
+        "change only slows the input down.",
     ),
     "ST002": TriedChange(
         Knob.WORKERS, "PyDataset(workers={}), in threads", WORKERS,
@@ -68,13 +68,13 @@ CHANGES = {
 
 # By the first digits of the id, longest first.
 _REFUSED = {
-    "ST40": "the change is in your own code, between the steps, and cannot be made from outside",
+    "ST40": "the code to change is your own, between the steps, and cannot be changed from outside",
     "ST0": "your program builds the pipeline, and its stages cannot be changed from outside "
     "without changing what they do",
-    "ST1": "the step belongs to your program: what it traces cannot be changed from outside",
+    "ST1": "the step is part of your program: what it traces cannot be changed from outside",
     "ST2": "your model and data determine how much memory is used",
     "ST3": "the change would affect what is learned, not only how fast",
-    "ST4": "the change that it advises is not in the program",
+    "ST4": "the change that it advises is not a change to the program",
     "ST5": "it is about a cluster or about how a run ended, which a few steps cannot show",
 }
 

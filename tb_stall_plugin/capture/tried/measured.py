@@ -51,7 +51,7 @@ def in_words(
     finding: str, change: TriedChange, result: Measured, prediction: Prediction | None
 ) -> str:
     times = len(result.without_ps)
-    each = f"{times} times each, taking turns" if times > 1 else "once each"
+    each = f"{times} times each, alternating" if times > 1 else "once each"
     lines = [
         f"{finding}, tried: {change}",
         f"The first {result.steps:,} steps, {each}:" if result.steps > 1 else f"One step, {each}:",
@@ -87,7 +87,7 @@ def _signed(ps: int) -> str:
 def judged(result: Measured, prediction: Prediction | None) -> str:
     saved_ps = result.usual_saving_ps
     if not result.is_clear:
-        return "No clear difference: the pairs do not agree on which is faster."
+        return "No clear difference: the pairs of runs disagree about which is faster."
     if abs(saved_ps) < HARDLY * median(result.without_ps):
         return "There is hardly any difference."
     if saved_ps < 0:
@@ -97,7 +97,7 @@ def judged(result: Measured, prediction: Prediction | None) -> str:
     if prediction.low_ps <= saved_ps <= prediction.high_ps:
         return "The change helps, as predicted."
     if min(result.saved_ps) <= prediction.high_ps and max(result.saved_ps) >= prediction.low_ps:
-        return "The change helps, about as predicted: the pairs differ too much to say more."
+        return "The change helps, about as predicted; the pairs differ too much to say more."
     if saved_ps < prediction.low_ps:
         return "The change helps, by less than predicted."
     return "The change helps, by more than predicted."

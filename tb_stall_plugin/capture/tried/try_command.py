@@ -34,10 +34,11 @@ STEPS, SECONDS, TURNS = 1024, 20.0, 3
 LAST_LINES = 15  # of what a script printed before it failed
 
 DESCRIPTION = """\
-Applies the change that a finding advises to a training script, from outside,
-and measures what it saves: the first steps of the first fit, in new processes,
-taking turns with and without the change. The saving that the finding predicts,
-from a capture of the unchanged script, is shown next to it.
+Makes the change that a finding advises, without editing the training script,
+and measures what it saves: the script runs in new processes, alternately with
+and without the change, up to the first steps of its first fit. The result is
+shown next to the saving that the finding predicts, which is based on a capture
+of the unchanged script.
 """
 
 EPILOG = f"""\
@@ -46,8 +47,8 @@ what can be tried:
   For other findings, the command says why they cannot be tried.
 
 what happens to the script:
-  It runs from its beginning to the last of these steps, {2 * TURNS + 1} times, and is then
-  stopped: code after fit does not run, and neither do validation and what
+  It runs {2 * TURNS + 1} times, and is stopped each time after the last of the steps that
+  are measured: code after fit does not run, and neither do validation and what
   callbacks do at the end of the epoch. Keras's callbacks TensorBoard, CSVLogger
   and ModelCheckpoint write to a folder that is deleted afterward;
   BackupAndRestore and the script's own StallCallback are left out. What the
@@ -60,7 +61,7 @@ examples:
 
 exit codes:
   0  measured    2  refused    4  the script fails with the change
-  3  there was no fit to measure, or the script failed without it
+  3  there was no fit to measure, or the script failed without the change
 """
 
 
@@ -128,19 +129,19 @@ def _parser() -> argparse.ArgumentParser:
         "--steps",
         type=_count,
         default=STEPS,
-        help=f"number of steps to run, at most (default: {STEPS:,})",
+        help=f"number of steps to measure, at most (default: {STEPS:,})",
     )
     parser.add_argument(
         "--seconds",
         type=float,
         default=SECONDS,
-        help=f"how long these steps may take (default: {SECONDS:.0f})",
+        help=f"how many seconds these steps may take (default: {SECONDS:.0f})",
     )
     parser.add_argument(
         "--turns",
         type=_count,
         default=TURNS,
-        help=f"runs with and without the change (default: {TURNS})",
+        help=f"number of pairs of runs, with and without the change (default: {TURNS})",
     )
     parser.add_argument(
         "--logdir",
@@ -170,7 +171,7 @@ def _finding(wanted: str) -> str:
     page = manual.page(wanted)
     if "TF_CONFIG" in os.environ:
         raise UsageError(
-            "workers of a cluster wait for each other, so nothing can be tried on one alone"
+            "workers of a cluster wait for each other, so nothing can be tried on a single worker"
         )
     if page.id not in CHANGES:
         raise UsageError(refusal(page.id))

@@ -30,7 +30,7 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
 
 class StallCallback(keras.callbacks.Callback):
     """Takes the same options as `StallCallback` for TensorFlow, but those for profiles, the probe
-    and the line about the first epoch have no effect. Training continues whatever happens in it."""
+    and the line about the first epoch have no effect. If the callback fails, training continues."""
 
     def __init__(
         self, logdir: str | os.PathLike[str], *, hang_after_s: float | None = None, **_: Any
