@@ -169,13 +169,15 @@ def _cost_s(job: Job, run: Json, host: str) -> float:
 
 def _costs_s(job: Job, folder: Path, first: int = 1) -> dict[int, float]:
     """How much longer than the others each worker was on its way to the exchanges at which it came
-    last; by default from the second step on."""
+    last; by default from the second step on. Nobody comes from another exchange to the very first
+    one: there it counts who came when."""
     met_ns = np.array([_exchanges(folder, worker) for worker in range(job.workers)])
     each = met_ns.shape[1] // job.steps  # in a step
-    met_ns = met_ns[:, max(first * each - 1, 0) :]  # [worker, exchange, (came, left)]
-    way_ns = met_ns[:, 1:, 0] - met_ns[:, :-1, 1]
+    way_ns = met_ns[:, :, 0].copy()  # [worker, exchange]
+    way_ns[:, 1:] -= met_ns[:, :-1, 1]
+    way_ns = way_ns[:, first * each :]
     slowest = way_ns.argmax(axis=0)
-    longer_ns = (way_ns.max(axis=0) * job.workers - way_ns.sum(axis=0)) / (job.workers - 1)
+    longer_ns = (way_ns.max(axis=0) - way_ns).sum(axis=0) / (job.workers - 1)
     return {w: float(longer_ns[slowest == w].sum()) / 1e9 for w in range(job.workers)}
 
 
