@@ -1,7 +1,7 @@
 """A step waits for memory to be freed.
 
 What it finds
-Ops that asked an allocator for more than was free and waited until enough was freed.
+Ops that asked an allocator for more memory than was free and waited until enough was freed.
 
 Why it stalls
 A pool with a limit (every GPU has one) does not fail at once: it keeps trying for up to ten
@@ -9,17 +9,17 @@ seconds, hoping that another thread frees something. Until then the op waits, an
 that depends on it.
 
 How it is measured
-The wait has no event of its own. An op counts as having waited if it allocated memory milliseconds
-after it started, not at once, and took more than was free at its start. A wait counts only if no
-other op of the step ran during it.
+The wait has no event of its own. An op counts as having waited if it did not allocate its memory at
+once but milliseconds after it started, and took more than was free when it started. A wait counts
+only if no other op of the step ran during it.
 
 Example
 Three times, a step asked for 300 MB while 224 MB was free, and waited 0.7 s: another thread was
 holding a large tensor for its statistics.
 
 What to do
-Use less at once: a smaller batch, or the same batch in two halves. Hold less elsewhere: tensors
-kept in Python, a second model, results that another thread computes on the device.
+Use less at once: a smaller batch, or the same batch in two halves. Hold less elsewhere, such as in
+tensors kept in Python, in a second model, or in results that another thread computes on the device.
 
 Blind spots
 Waits are visible only where the allocator records events: on GPUs, and on CPUs with

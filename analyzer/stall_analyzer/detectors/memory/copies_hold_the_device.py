@@ -11,14 +11,14 @@ How it is measured
 Copies on the device's streams, or TPU ops that wait for a copy, while no kernel ran.
 
 Example
-Copying the loss after each step held up the device for 1.2 ms of 21 ms.
+Copying the loss after each step held up the device for 1.2 ms of every 21 ms step.
 
 What to do
 Fetch values now and then, not in every step. Keep data on the device if it is used there.
 
 Blind spots
-Needs a trace of the device. Copies between devices count as copies to the host. Checked by
-simulation only, without a real GPU.
+Needs a trace of the device. Copies between devices count as copies to the host. Tested only on
+simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies from the device hold it up for {seconds(lost)}",
         explanation=(
-            f"For {signals.with_share(lost)} the device only copied data back or within itself. "
-            "Copies made while kernels run are not counted."
+            f"For {signals.with_share(lost)}, the device did nothing but copy data back or "
+            "within itself. Copies made while kernels run are not counted."
         ),
         change=Change(
             "Fetch values only now and then: each one makes the host wait for the device.",

@@ -5,8 +5,9 @@ A TPU or GPU that spends most of its time in ops that move nearly as many bytes 
 deliver.
 
 Why it stalls
-Such an op waits for its operands; faster arithmetic would not help it. Element-wise ops on large
-tensors, normalizations, optimizer updates and matrix products with a small batch are such ops.
+Such an op waits for its operands; faster arithmetic would not help it. Typical examples are
+element-wise ops on large tensors, normalizations, optimizer updates, and matrix products with a
+small batch.
 
 How it is measured
 XLA records how many bytes of main memory each op moves. The bytes divided by the op's time are its
@@ -56,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{percent(roof.bound_ps, roof.busy_ps)} of its op time ({seconds(roof.bound_ps)}) "
             f"went to ops that move {size(round(roof.bytes_per_s))} a second; its memory can "
-            f"deliver {size(round(roof.peak_bytes_per_s))}. The longest of them: "
+            f"deliver {size(round(roof.peak_bytes_per_s))}. The longest of these ops: "
             f"{', '.join(roof.costliest)}."
         ),
         change=Change(

@@ -6,14 +6,15 @@ processes close to the limit at which the kernel kills them.
 
 Why it stalls
 When the RAM or the container's limit is used up, the kernel drops or swaps out pages that are still
-in use. Touching one of them then takes as long as reading from a disk, thousands of times longer
-than from memory, whatever op does it.
+in use. Touching one of them then takes as long as reading from a disk, which is thousands of times
+slower than reading from memory, no matter which op does it.
 
 How it is measured
 In a capture: the kernel's own count of the time in which something waited for memory (pressure
 stall information of the container or the machine), the process's major page faults, swap, and its
-resident size compared with the limit. It is rated "act" only if that time is at least a fifth of
-the epoch, and only with page faults of the process itself: other programs on the machine wait, too.
+resident size compared with the limit. The finding is rated "act" only if that time is at least a
+fifth of the epoch and the process itself had page faults: other programs on the machine may also
+wait for memory.
 
 Example
 A shuffle buffer of 12 GB under a limit of 12.5 GB: 31 s of the first epoch's 80 s went to waiting
@@ -21,7 +22,7 @@ for memory, with 210,000 major page faults.
 
 What to do
 Keep less in memory: a smaller shuffle buffer, cache("file") instead of cache(), fewer prefetched
-elements, no whole dataset in NumPy arrays. Or give the container more memory.
+elements, and no whole dataset in NumPy arrays. Or give the container more memory.
 
 Blind spots
 A trace does not show this; only a capture does. The kernel counts all threads, including those that

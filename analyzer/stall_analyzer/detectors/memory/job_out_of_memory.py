@@ -20,8 +20,8 @@ For the device: a smaller batch, mixed precision, fewer stored activations. For 
 shuffle buffer, cache() to a file, generators instead of arrays.
 
 Blind spots
-What was asked for is known only where TensorFlow says so. A bare "Killed" is reported as such, not
-as a memory problem.
+How much memory was requested is known only if TensorFlow says so. A bare "Killed" is reported as
+such, not as a memory problem.
 """
 
 from __future__ import annotations

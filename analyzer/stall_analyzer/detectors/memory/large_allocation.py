@@ -1,10 +1,11 @@
-"""Single tensors take a tenth of the host's free memory.
+"""Single tensors take more than a tenth of the host's free memory.
 
 What it finds
 TensorFlow's warning that one allocation exceeds 10% of the host's free memory.
 
 Why it stalls
-By itself it does not. Where memory is short, the host swaps or the job is killed soon after.
+A large tensor alone does not stall anything. But where memory is short, the host swaps, or the job
+is killed soon after.
 
 How it is measured
 The warning on the job's console.

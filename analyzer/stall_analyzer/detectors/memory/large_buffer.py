@@ -4,14 +4,14 @@ What it finds
 A `shuffle(n)` or `cache()` that holds a quarter or more of the machine's or the container's memory.
 
 Why it stalls
-It does not stall yet. With slightly larger elements, or alongside a validation with its own buffer,
+It does not stall yet. With slightly larger elements, or if validation fills a buffer of its own,
 the kernel will swap, drop pages that are in use or kill the process.
 
 How it is measured
 How much the process grew while the buffer was filled (the trace says when, the capture how much),
-compared with the memory limit. While training waits for a shuffle buffer, nothing else grows. While
-a cache is filled, steps run, so its size is how much the process grew from the tenth step to the
-last.
+compared with the memory limit. While training waits for a shuffle buffer, nothing else grows. A
+cache is filled while steps run, so its size is taken to be how much the process grew from the tenth
+step to the last.
 
 Example
 shuffle(50_000) of decoded images: 9.8 GB of 16 GB, or 196 kB per element.
@@ -66,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
     each = f" ({size(buffer.bytes // buffer.elements)} per element)" if buffer.elements else ""
     return Finding(
         severity="consider",
-        title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)}",
+        title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)} of memory",
         explanation=(
             f"While {buffer.call} was filled, the process grew by {size(buffer.bytes)}{each}, "
             f"{percent(buffer.bytes, machine.limit_bytes)} of the memory that it may use. At its "

@@ -1,18 +1,18 @@
 """Memory in use grows with every step: something is kept and never freed.
 
 What it finds
-An allocator whose use between steps, when each step's temporaries are gone, grows through the whole
-epoch; or, with a capture, a process that grows like that.
+An allocator whose memory in use between steps, when each step's temporary tensors are gone, grows
+throughout the epoch; or, with a capture, a process that grows in the same way.
 
 Why it stalls
 It stalls eventually: when the pool is full, steps wait for memory and then fail, often after hours.
 
 How it is measured
-The minimum in use between each training step and the next. It must grow in nearly every step,
-hardly ever fall, and end at least a quarter above where it began. A capture samples the resident
-memory of the process every second, which includes that of Python and NumPy. The samples after the
-first epoch count, when buffers are no longer filling; without later epochs, those of the first
-epoch's second half count.
+The minimum amount in use between each training step and the next. It must grow in nearly every
+step, hardly ever fall, and end at least a quarter above where it began. Every second, a capture
+samples the resident memory of the process, which includes the memory of Python and NumPy. Samples
+from after the first epoch are used, because buffers are no longer filling then; if there are no
+later epochs, samples from the second half of the first epoch are used.
 
 Example
 A callback appended the model's output to a list: 4.2 MB per step, 252 MB after 60 steps.
@@ -27,8 +27,8 @@ reported only as retracing (ST104).
 
 Blind spots
 Python's and NumPy's own memory is seen only by a capture. On a CPU without
-TF_CPU_ALLOCATOR_USE_BFC, only blocks of 256 kB or more are counted. A `cache()` that fills also
-grows, on purpose, so runs with one are not reported.
+TF_CPU_ALLOCATOR_USE_BFC, only blocks of 256 kB or more are counted. A `cache()` that is being
+filled also grows, by design, so runs with such a cache are not reported.
 """
 
 from __future__ import annotations
@@ -83,10 +83,10 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"Memory in use grows by {size(per_step)} with every step",
         explanation=(
-            f"Between steps, when temporaries are gone, {worst.name} held "
+            f"Between steps, when temporary tensors are gone, {worst.name} held "
             f"{size(int(kept[0]))} after step {SETTLED_AFTER + 1} and {size(int(kept[-1]))} after "
             f"step {len(worst.kept_bytes)}, with more after nearly every step. Something keeps a "
-            f"tensor from each of them.{_until_full(worst, per_step, signals)}"
+            f"tensor from each step.{_until_full(worst, per_step, signals)}"
         ),
         change=Change(
             "Keep numbers instead of tensors; look for lists that grow in callbacks and loops.",
@@ -126,7 +126,7 @@ def _of_process(signals: Signals) -> Finding | None:
         title=f"The process grows by {size(growth.per_step)} with every step",
         explanation=(
             f"It held {size(growth.from_bytes)} after step {growth.first_step:,} and "
-            f"{size(growth.to_bytes)} after step {growth.last_step:,}, growing in nearly every "
+            f"{size(growth.to_bytes)} after step {growth.last_step:,}, and grew in nearly every "
             f"second in between. {_what_is_kept(growth)}{full}"
         ),
         change=FEWER_GRAPHS if growth.by_graphs else KEEP_NUMBERS,
@@ -142,7 +142,7 @@ def _is_told_as_retracing(signals: Signals) -> bool:
 def _what_is_kept(growth: ProcessGrowth) -> str:
     if growth.by_graphs:
         return f"In that time, {growth.graphs:,} graphs were built, and every graph is kept."
-    return "Something keeps what each step leaves behind: a tensor, an array or a Python object."
+    return "Something from each step is kept: a tensor, an array or a Python object."
 
 
 def _fills_a_cache(signals: Signals) -> bool:

@@ -6,12 +6,12 @@ traced steps.
 
 Why it stalls
 The driver waits until the GPU is idle before it hands out memory. With growth on, the first steps
-ask it again and again until they have all they need, and the pieces cannot be merged: memory gets
-fragmented.
+ask the driver again and again until they have all they need, and the pieces cannot be merged:
+memory gets fragmented.
 
 How it is measured
-Driver calls that allocate (cuMemAlloc) in the trace, or TensorFlow's message that the environment
-has turned growth on.
+Driver calls that allocate (cuMemAlloc) in the trace, or TensorFlow's message that an environment
+variable turned growth on.
 
 Example
 cuMemAlloc took 2.1 s in the first steps.
@@ -21,7 +21,8 @@ Allocate the memory all at once: leave growth off, or set a limit
 (set_logical_device_configuration). Against fragmentation, use TF_GPU_ALLOCATOR=cuda_malloc_async.
 
 Blind spots
-set_memory_growth in the program leaves no message. A shared GPU needs growth or a limit.
+If the program itself calls set_memory_growth, no message is printed. If other programs share the
+GPU, growth or a limit is needed.
 """
 
 from __future__ import annotations
@@ -50,8 +51,8 @@ def check(signals: Signals) -> Finding | None:
         if severity
         else "The GPU's memory grows piece by piece",
         explanation=(
-            "Each time its memory grows, the GPU must be idle. This happens in the first "
-            f"steps.{said}"
+            "Each time its memory grows, the GPU has to become idle first. This happens in the "
+            f"first steps.{said}"
         ),
         change=Change(
             "Allocate all of the memory at once, or a fixed part of it.",

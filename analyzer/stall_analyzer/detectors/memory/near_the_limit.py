@@ -11,7 +11,7 @@ choosing their fast algorithms, which need working space.
 
 How it is measured
 The bytes requested and held at the same time, compared with the limit, from the allocator's events.
-Blocks that the pool made larger than requested count at their requested size.
+Blocks that the pool made larger than requested are counted at the size that was requested.
 
 Example
 522 MB of 524 MB was in use in every step; the largest single request was 495 MB.
@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
         explanation=(
-            f"At its highest point the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
+            f"At its peak, the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
             f"{size(max(limit - pool.peak_bytes, 0))} was left, while single requests went up to "
             f"{size(pool.largest_request_bytes)}. Nothing has had to wait for memory yet, but "
             f"with a slightly larger batch or sequence, something will."

@@ -1,7 +1,7 @@
 """Most of the computation is the optimizer moving large variables through memory.
 
 What it finds
-Steps whose ops spend most of their time in the optimizer's element-wise updates.
+Steps that spend most of their op time in the optimizer's element-wise updates.
 
 Why it stalls
 Adam reads and writes each variable, its gradient and two slots several times per step, whatever the
@@ -17,11 +17,11 @@ Example
 An embedding of 60,000 words under Adam, with batches of 64: the optimizer took 87% of the op time.
 
 What to do
-With an embedding, use SGD for this model, or fewer rows (a smaller vocabulary, hashing). Otherwise
-use a larger batch, which spreads the cost of the same update over more examples.
+If the model has a large embedding, use SGD, or fewer rows (a smaller vocabulary, hashing).
+Otherwise, use a larger batch, which spreads the cost of the same update over more examples.
 
 Blind spots
-When XLA fuses the updates, nothing names them. Changing the optimizer or the batch changes how the
+When XLA fuses the updates, no event names them. Changing the optimizer or the batch changes how the
 model learns; only you can judge that.
 """
 
@@ -65,7 +65,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         explanation=(
             f"About {seconds(lost)} of the first epoch went to element-wise ops of the "
-            f"{_optimizer(signals.keras)}. In every step they go through whole variables and "
+            f"{_optimizer(signals.keras)}. In every step, these ops go through whole variables and "
             f"their slots at the speed of the memory, whatever the batch size."
             + (f" The largest variable is the table of {embedding}." if embedding else "")
             + room_for_larger_batch(signals)

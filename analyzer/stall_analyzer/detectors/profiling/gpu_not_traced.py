@@ -11,11 +11,12 @@ How it is measured
 Allocations on the device, or the thread that monitors it, in a trace whose device plane is empty.
 
 Example
-GPU_0_bfc allocated 3 GB, but /device:GPU:0 had no events: 61% of the epoch left no evidence.
+GPU_0_bfc allocated 3 GB, but /device:GPU:0 had no events: for 61% of the epoch there was no
+evidence.
 
 What to do
-Let the profiler use CUPTI: put its libraries on the library path, and allow it to read the
-counters.
+Let the profiler use CUPTI: put its libraries on the library path, and allow the profiler to read
+the GPU's counters.
 
 Blind spots
 Other reasons for an empty plane (such as another profiler already attached) look the same.
@@ -43,11 +44,11 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"According to the host, {listed(devices.listed)} {was} in use, but no event in the "
             "trace is from a GPU: the profiler could not reach CUPTI."
-            + (f" That leaves {signals.with_share(unknown)} without evidence." if unknown else "")
+            + (f" That leaves {signals.with_share(unknown)} unexplained." if unknown else "")
         ),
         change=Change(
             "Put CUPTI on the library path and allow profiling (as root, or with "
-            "NVreg_RestrictProfilingToAdminUsers=0 for the driver; in a container with "
+            "NVreg_RestrictProfilingToAdminUsers=0 for the driver; in a container, with "
             "--cap-add=SYS_ADMIN). Then capture again.",
             "",
             "export LD_LIBRARY_PATH=/usr/local/cuda/extras/CUPTI/lib64:$LD_LIBRARY_PATH",

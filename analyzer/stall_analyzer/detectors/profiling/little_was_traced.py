@@ -6,7 +6,8 @@ Profiles of only a few batches, or profiles that began late or ended early.
 Why it stalls
 It does not. But what makes a first epoch slow (tracing, the first batch, buffers that fill) happens
 at its beginning, which such a profile usually misses. The missing part is estimated from the steps
-that it shows and from what was logged; where several causes fit, only a longer profile can decide.
+that the profile shows and from what was logged. If several causes fit, only a longer profile can
+show which one it was.
 
 How it is measured
 The part of the window in which the profiler was recording.
@@ -57,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
     known = "is not known"
     if signals.estimate is not None:
-        known = "is estimated; only a profile can show it"
+        known = "is only an estimate; a longer profile would show it"
     return Finding(
         severity="note",
         title=f"{_share(signals)} of the epoch was traced",

@@ -1,16 +1,16 @@
 """There is no profile of this run, only event files.
 
 What it finds
-Runs whose first epoch is known from event files alone.
+Runs in which only event files show what happened in the first epoch.
 
 Why it stalls
-It does not. Event files say how long the epochs took and, at best, when the first step and the
+It does not. Event files say how long the epochs took and, at best, when the first step and
 validation ended. Where the time went can only be roughly estimated from that. A first epoch that is
-much slower than the later ones has a one-time cost; a profile names it.
+much slower than the later ones has a one-time cost; a profile would show which one.
 
 How it is measured
-The times at which epochs were logged; a first epoch counts as slower when it took at least 1.5
-times as long as a typical later one.
+The times at which epochs were logged; a first epoch counts as slower if it took at least 1.5 times
+as long as a typical later one.
 
 Example
 The first epoch took 14.2 s, later ones 1.3 s: 12.9 s was a one-time cost.
@@ -39,7 +39,7 @@ SLOWER_FACTOR = 1.5
 
 _CAPTURE = Change(
     "Capture the first epoch. The trace shows tracing, compiling and waiting for input by "
-    "name; the callback also sees memory, gradients and hangs.",
+    "name; the callback also records memory, gradients and hangs.",
     "",
     HOW_TO_CAPTURE,
 )
@@ -88,9 +88,9 @@ def _explanation(first: int, later: int | None, once: int) -> str:
         return (
             f"The first epoch took {seconds(first)}, later ones {seconds(later)}: "
             f"{seconds(once)} was a one-time cost. The usual reasons are tracing, compiling, a "
-            f"late first batch and filling buffers; only a profile can tell which."
+            f"late first batch and filling buffers; only a profile can tell which of them it was."
         )
     return (
         f"The first epoch took {seconds(first)} and later ones {seconds(later)}: there was no "
-        f"large one-time cost. Event files do not say what every epoch spends its time on."
+        f"large one-time cost. Event files do not say how any epoch spent its time."
     )

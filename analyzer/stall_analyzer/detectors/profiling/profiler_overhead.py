@@ -1,15 +1,15 @@
-"""Logging and profiling took a visible part of the epoch.
+"""Logging and profiling took a noticeable part of the epoch.
 
 What it finds
-The cost of measuring the first epoch, when it is at least a tenth of the epoch: starting and
-stopping the profiler inside it, the profiler while it ran, scalars that were logged for every
-batch, and the capture's own work.
+The cost of measuring the first epoch, if it is at least a tenth of the epoch: starting and stopping
+the profiler inside it, the profiler while it ran, scalars that were logged for every batch, and the
+capture's own work.
 
 Why it stalls
-Stopping the profiler collects and writes everything it saw while training waits: about 0.1 s per
-megabyte of trace. While it runs, each op of a step takes about a microsecond longer. Logging a
-scalar per batch takes a third of a millisecond on the training thread, or half a millisecond with
-the profiler on.
+When the profiler is stopped, it collects and writes everything that it recorded, and training waits
+for that: about 0.1 s per megabyte of trace. While it runs, each op of a step takes about a
+microsecond longer. Logging a scalar per batch takes a third of a millisecond on the training
+thread, or half a millisecond with the profiler on.
 
 How it is measured
 The ledger's time for each. Logging: the ops that wrote a scalar found in the event files as
@@ -22,15 +22,16 @@ Example
 scalars, 0.5 s to the profiler.
 
 What to do
-Nothing, if it is only the measurement: neither the verdict nor the forecast for later epochs
-includes it, and runs without it do not pay for it. To reduce it, capture with StallCallback, which
-logs in its own thread and profiles only part of the epoch; or log once per epoch.
+Nothing, if you logged and profiled only to measure this run: neither the verdict nor the forecast
+for later epochs includes this cost, and a run that is not measured does not pay it. To reduce it,
+capture with StallCallback, which logs in its own thread and profiles only part of the epoch; or log
+once per epoch.
 
 Blind spots
 The cost of the running profiler is an estimate: neither ops in graph loops nor eager ops are
 counted. Logging also cools caches and lets threads fall asleep, which makes the next step longer
 without leaving a trace. For a capture, the time of its ops inside the graph (about 25 µs a step)
-and the cores that saving a profile uses are not counted.
+and the core time that it takes to save a profile are not counted.
 """
 
 from __future__ import annotations

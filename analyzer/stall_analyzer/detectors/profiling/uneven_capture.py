@@ -16,7 +16,8 @@ What to do
 Profile all hosts at the same time.
 
 Blind spots
-Captures profile within the budget of each process, so their windows may differ.
+A capture profiles each process within that process's own budget, so the windows may differ from
+host to host.
 """
 
 from __future__ import annotations
@@ -49,9 +50,9 @@ def check(signals: Signals) -> Finding | None:
         if common
         else f"At no time were {every} hosts profiled together",
         explanation=(
-            f"The longest profile covers {seconds(longest)} of the window, the shortest (of "
-            f"{least}) {seconds(total(*spans[least]))}. All hosts were profiled at the same time "
-            f"for {seconds(common)}; only that part shows which host waits for which."
+            f"The longest profile covers {seconds(longest)} of the window, and the shortest (on "
+            f"{least}) covers {seconds(total(*spans[least]))}. All hosts were profiled at the same "
+            f"time for {seconds(common)}; only that part shows which host waits for which."
         ),
         change=Change(
             "Profile all hosts at the same time.",
