@@ -36,9 +36,10 @@ def test_all_threads_are_shown_on_demand_the_culprit_first(tmp_path: Path) -> No
     titles = [line.strip() for line in text.partition("threads, as last seen")[2].splitlines()]
     told = [line for line in titles if " at " in line][:3]
     assert told[0].startswith(
-        "a TensorFlow thread, which holds up training, at data.py:12 waits in queue.Queue.get()"
+        "a TensorFlow thread, which holds up training, at data.py:12 "
+        "is waiting in queue.Queue.get()"
     )
-    assert told[2] == "uploader and 2 like it at train.py:9 waits in queue.Queue.get()"
+    assert told[2] == "uploader (and 2 like it) at train.py:9 is waiting in queue.Queue.get()"
     assert "/home/me/train.py:9 upload" in text
 
 

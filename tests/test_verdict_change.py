@@ -54,7 +54,7 @@ def test_time_that_goes_elsewhere(real: Facts) -> None:
     spent = {**real["buckets_ps"], "input": real["duration_ps"] // 2}
     share = f"{100 * real['buckets_ps']['input'] // real['duration_ps'] + 1}"
     said = changed(real, primary="input", buckets_ps=spent)
-    assert said.startswith("input is 50% of the time now, ")
+    assert said.startswith("input takes 50% of the time now; ")
     assert share in said
 
 

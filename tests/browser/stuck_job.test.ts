@@ -53,7 +53,7 @@ it("every thread is shown on demand, the culprit first and open at its line", as
   await threads.first().waitFor();
   expect(await threads.count()).toBe(2);
   expect(await threads.first().locator("summary").innerText()).toMatch(
-    /holds up training.*waits in queue\.Queue\.get\(\)/,
+    /holds up training.*is waiting in queue\.Queue\.get\(\)/,
   );
   expect(await threads.first().locator(".frame.here").innerText()).toContain("data.py:12 batches");
   expect(await threads.last().locator(".stack").isVisible()).toBe(false);

@@ -59,15 +59,18 @@ class Hang:
 
 
 HANGS = {
-    "lock": Hang(hangs.LOCK, "stuck", "host", "waits for a lock"),
+    "lock": Hang(hangs.LOCK, "stuck", "host", "is waiting for a lock"),
     "callback": Hang(
-        hangs.QUEUE_IN_A_CALLBACK, "stuck", "host", "waits in queue.Queue.get() and never continues"
+        hangs.QUEUE_IN_A_CALLBACK,
+        "stuck",
+        "host",
+        "is waiting in queue.Queue.get() and will never continue",
     ),
     "generator": Hang(hangs.GENERATOR_ON_A_SOCKET, "stuck", "input", "(the socket to 127.0.0.1:"),
     "subprocess": Hang(
         hangs.SUBPROCESS, "stuck", "host", "subprocess.Popen.communicate() (process "
     ),
-    "native": Hang(hangs.NATIVE_INPUT, "stuck", "input", "waits to open the named pipe /"),
+    "native": Hang(hangs.NATIVE_INPUT, "stuck", "input", "is waiting to open the named pipe /"),
     "loop": Hang(hangs.ENDLESS_LOOP, "endless", "host", "is in a while loop", True),
 }
 
@@ -170,8 +173,8 @@ def test_memory_children_and_native_threads_are_shown(jobs: dict[str, AttachedJo
 
 HEALTHY = {
     "computes": (hangs.AT_WORK, "program.py:5", "was at work"),
-    "sleeps": (hangs.SLEEPS, "program.py:5", "the training script at program.py:5 sleeps"),
-    "rests": (hangs.RESTS, "select", "it waits for its user or for requests"),
+    "sleeps": (hangs.SLEEPS, "program.py:5", "the training script at program.py:5 is sleeping"),
+    "rests": (hangs.RESTS, "select", "it is waiting for its user or for requests"),
     "trains": (hangs.TRAINS, "program.py:8", "was at work"),
 }
 

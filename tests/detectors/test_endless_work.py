@@ -179,7 +179,7 @@ def test_a_first_step_that_xla_compiles_is_slow_to_compile(tmp_path: Path) -> No
     hangs = [*before(0), *stall(MAIN_WAITS, cores=1.0, steps=0), *looks]
     found, finding, verdict = judged(write.read(tmp_path, hangs))
     assert found is not None and (found.state, found.bucket) == (SLOW, "compile")
-    assert "XLA compiles the step" in verdict.sentence
+    assert "XLA is compiling the step" in verdict.sentence
     assert finding is not None and "batches of one shape" in finding.change.text
 
 

@@ -36,7 +36,7 @@ def test_a_generator_that_waits_for_ever_is_stuck_on_input(tmp_path: Path) -> No
     assert found is not None and found.state == STUCK
     assert (verdict.status, verdict.primary) == ("stuck", "input")
     assert (
-        "(after 37 steps): the generator at data.py:12 waits in queue.Queue.get()"
+        "(after 37 steps): the generator at data.py:12 is waiting in queue.Queue.get()"
         in verdict.sentence
     )
     assert finding is not None and finding.severity == "act"
@@ -50,7 +50,7 @@ def test_a_lock_in_a_callback_is_stuck_on_the_host(tmp_path: Path) -> None:
     waiting = thread(*IN_A_CALLBACK, main=True, wait="futex")
     verdict = judged(write.read(tmp_path, before() + stall(waiting, phase="between_batches")))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "host")
-    assert "the callback at train.py:41 waits for a lock" in verdict.sentence
+    assert "the callback at train.py:41 is waiting for a lock" in verdict.sentence
 
 
 @pytest.mark.parametrize(
@@ -239,7 +239,7 @@ def test_a_process_that_hangs_in_its_exit_handlers_is_stuck_unless_it_ended(tmp_
     looks = [end, *stall(in_a_handler, phase="exit")]
     verdict = judged(write.read(tmp_path, [*before(), *looks]))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "host")
-    assert "does not exit: its exit handler waits in multiprocessing" in verdict.sentence
+    assert "does not exit: its exit handler is waiting in multiprocessing" in verdict.sentence
     ended = write.record("end", 100.0, reason="exit")
     assert judged(write.read(tmp_path, [*before(), *looks, ended]))[0] is None
 
@@ -252,7 +252,8 @@ def test_before_the_first_step(tmp_path: Path) -> None:
     )
     verdict = judged(write.read(tmp_path, before(steps=0) + looks))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "host")
-    assert "(before the first step): the training script at train.py:7 waits" in verdict.sentence
+    said = "(before the first step): the training script at train.py:7 is waiting"
+    assert said in verdict.sentence
 
 
 def test_inside_tensorflow_without_python_it_is_most_likely_the_input(tmp_path: Path) -> None:
@@ -317,7 +318,8 @@ def test_a_thread_that_spins_is_named_by_who_waits_for_it(tmp_path: Path) -> Non
     )  # fmt: skip
     found, _, verdict = judged(write.read(tmp_path, before() + looks))
     assert found is not None and found.state == ENDLESS
-    assert "train.py:41 waits for the thread at train.py:5, which is in a while" in verdict.sentence
+    said = "train.py:41 is waiting for the thread at train.py:5, which is in a while"
+    assert said in verdict.sentence
 
 
 def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:
@@ -330,7 +332,7 @@ def test_a_batch_that_is_fetched_outside_of_a_graph(tmp_path: Path) -> None:
     )
     verdict = judged(write.read(tmp_path, before() + stall(fetch)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
-    assert "the training script at train.py:30 waits for its next batch" in verdict.sentence
+    assert "the training script at train.py:30 is waiting for its next batch" in verdict.sentence
 
 
 # ---------------------------------------------------------------- clusters
@@ -351,7 +353,7 @@ def test_a_peer_that_never_came_is_named(tmp_path: Path) -> None:
     looks = stall(thread(*JOINING, main=True), phase="startup", steps=0)
     verdict = judged(write.read(tmp_path, worker(0, *looks, steps=0)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")
-    assert "worker 0 waits for worker 1, which has left no record here" in verdict.sentence
+    assert "worker 0 is waiting for worker 1, which has left no record here" in verdict.sentence
 
 
 def test_one_look_is_enough_where_tensorflow_waits_for_the_cluster(tmp_path: Path) -> None:
@@ -385,7 +387,7 @@ def test_what_is_held_need_not_know_of_the_last_steps(tmp_path: Path) -> None:
 def test_a_peer_that_stopped_half_way_is_named(tmp_path: Path) -> None:
     verdict = judged(write.read(tmp_path, worker(0, *stall(MAIN_WAITS)), worker(1)))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "communication")
-    assert "worker 0 waits for worker 1, which was last heard from at" in verdict.sentence
+    assert "worker 0 is waiting for worker 1, which was last heard from at" in verdict.sentence
 
 
 def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> None:
@@ -396,7 +398,7 @@ def test_the_worker_that_is_stuck_on_its_own_is_the_reason(tmp_path: Path) -> No
     )
     verdict = judged(log)[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
-    assert "the generator at data.py:12 of worker 1 waits" in verdict.sentence
+    assert "the generator at data.py:12 of worker 1 is waiting" in verdict.sentence
 
 
 def test_a_worker_that_polls_waits_for_those_that_wait_for_it(tmp_path: Path) -> None:
@@ -411,7 +413,7 @@ def test_a_worker_that_polls_waits_for_those_that_wait_for_it(tmp_path: Path) ->
     )
     verdict = judged(log)[2]
     assert verdict.primary == "communication"
-    assert "worker 0 waits for worker 1, which is at train.py:78" in verdict.sentence
+    assert "worker 0 is waiting for worker 1, which is at train.py:78" in verdict.sentence
 
 
 def test_a_worker_that_waits_for_one_that_is_at_work_is_slow(tmp_path: Path) -> None:

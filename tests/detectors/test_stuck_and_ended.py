@@ -12,7 +12,7 @@ from tests.captures import NS, START_NS
 from tests.detectors.stalls import STARVED, before, judged, stall
 
 ENDED_S = 31.0
-NEVER = "waits in queue.Queue.get() and never continues."
+NEVER = "is waiting in queue.Queue.get() and will never continue."
 
 
 def said_of_its_end(folder: Path, *end: bytes, read_s: float = 1000.0) -> str:

@@ -31,11 +31,11 @@ from tests.detectors.stalls import (
     ("call", "on", "words", "advice"),
     [
         ("recvfrom", "the socket to 10.0.0.7:443", "(the socket to 10.0.0.7:443)", "timeout"),
-        ("flock", "/data/lock", "waits for the lock on the file /data/lock", "LOCK_NB"),
-        ("openat", "the named pipe /tmp/best", "waits to open the named pipe /tmp/best", ""),
-        ("read", "standard input", "waits for its user", ""),
-        ("write", "a pipe", "waits for a process to read from a pipe", "communicate"),
-        ("wait4", "process 9", "waits for another process (process 9)", "communicate"),
+        ("flock", "/data/lock", "is waiting for the lock on the file /data/lock", "LOCK_NB"),
+        ("openat", "the named pipe /tmp/best", "is waiting to open the named pipe /tmp/best", ""),
+        ("read", "standard input", "is waiting for its user", ""),
+        ("write", "a pipe", "is waiting for a process to read from a pipe", "communicate"),
+        ("wait4", "process 9", "is waiting for another process (process 9)", "communicate"),
     ],
 )
 def test_a_wait_in_c_is_named_by_the_call_and_what_it_is_about(
@@ -139,9 +139,9 @@ def test_the_other_half_of_a_deadlock_is_told(tmp_path: Path) -> None:
     other = thread(*future, "/home/me/train.py:9 upload", name="pool-0", wait="futex")
     looks = stall(thread(*future, *IN_A_CALLBACK, main=True, wait="futex"), other)
     _, finding, verdict = judged(write.read(tmp_path, before() + looks))
-    assert "train.py:41 waits in concurrent.futures.Future.result()" in verdict.sentence
+    assert "train.py:41 is waiting in concurrent.futures.Future.result()" in verdict.sentence
     assert finding is not None and "same pool" in finding.change.text
-    assert "Meanwhile: pool-0 at train.py:9 waits in concurrent" in finding.explanation
+    assert "Meanwhile: pool-0 at train.py:9 is waiting in concurrent" in finding.explanation
 
 
 def test_a_file_that_a_thread_of_tensorflow_waits_for_is_named(tmp_path: Path) -> None:
@@ -149,7 +149,7 @@ def test_a_file_that_a_thread_of_tensorflow_waits_for_is_named(tmp_path: Path) -
     looks = stall(MAIN_WAITS, kernel=[native("futex", count=9), opens])
     verdict = judged(write.read(tmp_path, before() + looks))[2]
     assert (verdict.status, verdict.primary) == ("stuck", "input")
-    assert "waits to open the named pipe /data/train.csv" in verdict.sentence
+    assert "is waiting to open the named pipe /data/train.csv" in verdict.sentence
 
 
 # ---------------------------------------------------------------- endless
@@ -220,7 +220,8 @@ def test_a_process_that_does_not_exit_names_the_thread(tmp_path: Path) -> None:
     looks = stall(exiting, keeps, phase="idle")
     _, finding, verdict = judged(write.read(tmp_path, [*before(), *over, *looks]))
     assert (verdict.status, verdict.primary) == ("stuck", "host")
-    assert "does not exit: the thread uploader, which is not a daemon, waits in" in verdict.sentence
+    said = "does not exit: the thread uploader, which is not a daemon, is waiting in"
+    assert said in verdict.sentence
     assert finding is not None and "daemon=True" in finding.change.after
 
 
@@ -308,9 +309,9 @@ def test_a_deadlock_is_named_with_its_locks_and_who_holds_them(tmp_path: Path) -
     _, finding, verdict = judged(write.read(tmp_path, before() + stall(here, there)))
     assert verdict.status == "stuck"
     assert (
-        "the callback at train.py:41 is in a deadlock: it waits for the lock self.file, which the "
-        "thread writer holds; the thread writer at train.py:60 waits for the lock report.numbers, "
-        "which the main thread holds" in verdict.sentence
+        "the callback at train.py:41 is in a deadlock: it is waiting for the lock self.file, "
+        "which the thread writer holds; the thread writer at train.py:60 is waiting for the lock "
+        "report.numbers, which the main thread holds" in verdict.sentence
     )
     assert finding is not None and "same order" in finding.change.text
 
@@ -322,15 +323,22 @@ def test_three_threads_may_be_in_one_deadlock(tmp_path: Path) -> None:
         waits_for("a", "c", name="two"),
     )
     sentence = judged(write.read(tmp_path, before() + stall(*threads)))[2].sentence
-    assert "it waits for the lock b, which the thread one holds;" in sentence
-    assert "the thread one at train.py:60 waits for the lock c, which the thread two" in sentence
-    assert "the thread two at train.py:60 waits for the lock a, which the main thread" in sentence
+    assert "it is waiting for the lock b, which the thread one holds;" in sentence
+    assert (
+        "the thread one at train.py:60 is waiting for the lock c, which the thread two" in sentence
+    )
+    assert (
+        "the thread two at train.py:60 is waiting for the lock a, which the main thread" in sentence
+    )
 
 
 def test_a_lock_that_is_acquired_twice_by_one_thread_is_its_own_fault(tmp_path: Path) -> None:
     twice = waits_for("lock", "lock")
     _, finding, verdict = judged(write.read(tmp_path, before() + stall(twice)))
-    assert "waits for the lock lock, which it holds itself, and never continues" in verdict.sentence
+    assert (
+        "is waiting for the lock lock, which it holds itself, and will never continue"
+        in verdict.sentence
+    )
     assert finding is not None and "RLock" in finding.change.after
 
 
@@ -338,21 +346,20 @@ def test_who_holds_the_lock_is_named_with_what_it_does_there(tmp_path: Path) -> 
     holder = thread(*QUEUE, "/home/me/train.py:70 fill", name="filler", holds=[lock("lock")])
     verdict = judged(write.read(tmp_path, before() + stall(waits_for("lock"), holder)))[2]
     assert (
-        "waits for the lock lock, which the thread filler holds at train.py:70, where it waits in "
-        "queue.Queue.get(), and never continues" in verdict.sentence
+        "is waiting for the lock lock, which the thread filler holds at train.py:70, where it is "
+        "waiting in queue.Queue.get(), and will never continue" in verdict.sentence
     )
 
 
 def test_of_a_lock_whose_holder_is_not_known_only_its_name_is_said(tmp_path: Path) -> None:
     sentence = judged(write.read(tmp_path, before() + stall(waits_for("lock"))))[2].sentence
-    assert "the callback at train.py:41 waits for the lock lock and never continues" in sentence
+    assert "at train.py:41 is waiting for the lock lock and will never continue" in sentence
 
 
 def test_a_wait_for_threads_that_are_in_a_deadlock_names_it(tmp_path: Path) -> None:
     joins = thread(*QUEUE, *IN_A_CALLBACK, main=True, wait="futex")
     dead = waits_for("b", "a", name="one"), waits_for("a", "b", name="two")
     _, finding, verdict = judged(write.read(tmp_path, before() + stall(joins, *dead)))
-    assert "waits in queue.Queue.get(), while the thread one at train.py:60 is in a deadlock" in (
-        verdict.sentence
-    )
+    said = "is waiting in queue.Queue.get(), while the thread one at train.py:60 is in a deadlock"
+    assert said in verdict.sentence
     assert finding is not None and "same order" in finding.change.text

@@ -30,8 +30,8 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
 
 
 def _title(thread: ThreadEntry) -> str:
-    """`MainThread (blamed), at train.py:41, waits in queue.Queue.get()`"""
-    many = f" and {thread['count'] - 1} like it" if thread["count"] > 1 else ""
+    """`MainThread (blamed), at train.py:41, is waiting in queue.Queue.get()`"""
+    many = f" (and {thread['count'] - 1} like it)" if thread["count"] > 1 else ""
     blamed = ", which holds up training," if thread["blamed"] else ""
     at = f" at {thread['place']}" if thread["place"] else ""
     return f"{thread['name'] or 'a TensorFlow thread'}{many}{blamed}{at} {thread['does']}".rstrip()

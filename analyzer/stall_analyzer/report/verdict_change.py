@@ -57,14 +57,14 @@ def _turn(before: Facts, after: Facts) -> str:
 
 
 def _moved(before: Facts, after: Facts) -> str:
-    """`input is 71% of the time now, 30% before`; empty if that is not the reason."""
+    """`input takes 71% of the time now; it was 30% before`; empty if that is not the reason."""
     bucket = after["primary"]
     now, then = (
         facts["buckets_ps"][bucket] / max(facts["duration_ps"], 1) for facts in (after, before)
     )
     if bucket in {before["primary"], "unknown"} or abs(now - then) < MOVED:
         return ""
-    return f"{bucket} is {percent(now, 1)} of the time now, {percent(then, 1)} before"
+    return f"{bucket} takes {percent(now, 1)} of the time now; it was {percent(then, 1)} before"
 
 
 def _more(before: Facts, after: Facts) -> list[str]:

@@ -27,7 +27,7 @@ between batches, and for how long after the last batch other records were still 
 
 Example
 A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):
-the generator at train.py:41 waits in queue.Queue.get() and never continues.
+the generator at train.py:41 is waiting in queue.Queue.get() and will never continue.
 
 What to do
 Give waits a timeout that raises an error, so that the run fails where it would otherwise hang.

@@ -72,7 +72,7 @@ def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
     loop = spins_in(scene, reason.thread)
     if loop is None or not _may_not_go_on(scene, loop):
         return _awaited_spins(scene, reason)
-    what = "has no way out" if loop.has_no_end else "calls nothing"
+    what = "has no way out" if loop.has_no_end else "calls no function"
     why = f"all {len(scene.calm)} times the capture looked, it was in this loop, which {what}"
     return why, replace(reason, waits_in=_goes_round(loop))
 
@@ -85,10 +85,10 @@ def _awaited_spins(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
         users = stack_of(thread).users
         loop = spins_in(scene, thread) if users is not None and not thread.main else None
         if users is not None and loop is not None and loop.is_empty:
-            subject = f"{reason.subject} waits for the thread at {users.place}, which"
+            subject = f"{reason.subject} is waiting for the thread at {users.place}, which"
             why = (
                 f"all {len(scene.calm)} times the capture looked, that thread was in this loop, "
-                "which calls nothing"
+                "which calls no function"
             )
             found = replace(reason, subject=subject, waits_in=_goes_round(loop), thread=thread)
             return why, found

@@ -116,10 +116,10 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
         )
         return words, "graph_loop", "input" if is_input else "compute"
     if work.last.compiles and not scene.last.step:
-        words = "XLA compiles the step before its first run and again for each new shape"
+        words = "XLA is compiling the step, as it does before the first run and for each new shape"
         return words, "xla", "compile"
     if work.is_ready:
-        return "the step itself computes, with its next batch ready", "other", "compute"
+        return "the step itself is computing, and its next batch is ready", "other", "compute"
     if work.innermost_at_rest is not None:
         return "its input pipeline is at work", "other", "input"
     return None

@@ -21,15 +21,16 @@ def lock_wait(thread: ThreadStack, threads: Sequence[ThreadStack]) -> Wait | Non
     lock = f"the lock {thread.waits_for.name}"
     holder = _holder(thread, threads)
     if holder is None:
-        return Wait("lock", f"waits for {lock}")
+        return Wait("lock", f"is waiting for {lock}")
     if holder is thread:
-        return Wait("own_lock", f"waits for {lock}, which it holds itself,")
+        return Wait("own_lock", f"is waiting for {lock}, which it holds itself,")
     chain = _chain(thread, threads)
     if _holder(chain[-1], threads) is thread:
-        return Wait("deadlock", f"is in a deadlock: it waits for {lock}, {_links(chain, threads)}")
+        links = _links(chain, threads)
+        return Wait("deadlock", f"is in a deadlock: it is waiting for {lock}, {links}")
     does = lock_wait(holder, threads) or wait_of(stack_of(holder))
     what = f", where it {does.words.rstrip(',')}" if does is not None else ""
-    return Wait("lock", f"waits for {lock}, which {_name(holder)} holds{_at(holder)}{what},")
+    return Wait("lock", f"is waiting for {lock}, which {_name(holder)} holds{_at(holder)}{what},")
 
 
 def beside_a_deadlock(wait: Wait | None, threads: Sequence[ThreadStack]) -> Wait | None:
@@ -60,12 +61,12 @@ def _chain(thread: ThreadStack, threads: Sequence[ThreadStack]) -> list[ThreadSt
 
 
 def _links(chain: Sequence[ThreadStack], threads: Sequence[ThreadStack]) -> str:
-    """`which the thread b holds; the thread b at x.py:3 waits for the lock p, which a holds`"""
+    """`which the thread b holds; the thread b at x.py:3 is waiting for the lock p, which …`"""
     links = [f"which {_name(chain[1])} holds"]
     for thread in chain[1:]:
         holder = _holder(thread, threads)
         assert thread.waits_for is not None and holder is not None, "a deadlock is a circle"
-        waits = f"{_name(thread)}{_at(thread)} waits for the lock {thread.waits_for.name}"
+        waits = f"{_name(thread)}{_at(thread)} is waiting for the lock {thread.waits_for.name}"
         links.append(f"{waits}, which {_name(holder)} holds")
     return "; ".join(links)
 

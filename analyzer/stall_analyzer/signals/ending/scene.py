@@ -37,7 +37,7 @@ class Blamed:
 
     bucket: Bucket
     subject: str  # "the generator at train.py:41"
-    waits_in: str  # "waits in queue.Queue.get()"; empty where nothing says
+    waits_in: str  # "is waiting in queue.Queue.get()"; empty where nothing says
     stack: tuple[str, ...]  # the lines that prove it
     sleeps: bool = False
     confidence: float = 0.9

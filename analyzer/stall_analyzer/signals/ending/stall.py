@@ -108,5 +108,5 @@ class Stall:
     def _what_never_goes_on(self, reason: Blamed) -> str:
         if self.state == ENDLESS:
             return f"{reason.subject} {reason.waits_in}"
-        never = " and never continues" if reason.kind not in ("peers", "deadlock") else ""
+        never = " and will never continue" if reason.kind not in ("peers", "deadlock") else ""
         return f"{reason.subject} {reason.waits_in}{never}"

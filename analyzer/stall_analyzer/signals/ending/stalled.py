@@ -143,7 +143,7 @@ def _pause_before_the_end(scene: Scene) -> Stall | None:
     last = max((x for x in looks if x.ns < went_on_ns), key=lambda x: x.ns)
     scene = replace(scene, looks=of_one_pause(looks, last))
     reason = blamed(scene)
-    does = "sleeps" if reason is not None and reason.sleeps else "was the reason"
+    does = "was sleeping" if reason is not None and reason.sleeps else "was the reason"
     why = (
         f"{reason.subject} {does}; then training continued"
         if reason is not None
@@ -204,7 +204,7 @@ def _rests(reason: Blamed) -> bool:
     return reason.kind != "user" and stack_of(reason.thread).rests  # not in a debugger
 
 
-RESTS = "it waits for its user or for requests, as notebooks and servers do"
+RESTS = "it is waiting for its user or for requests, as notebooks and servers do"
 REPLACED = "its pool had different workers each time, and none of the tasks was done"
 POLLS = "it kept sleeping in one place, and nothing else happened"
 
@@ -261,7 +261,7 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
     if reason is None:
         return ""
     if reason.sleeps:
-        return f"{reason.subject} sleeps"
+        return f"{reason.subject} is sleeping"
     if reason.kind in OF_PROCESSES and (busy := busy_child(scene)):
         return f"{busy}, was at work"
     if reason.kind == "pool" and len({look.tasks_left for look in scene.calm}) > 1:

@@ -44,21 +44,21 @@ FUNCTIONS: dict[str, WaitKind] = {
     "wait_for": "event", "acquire": "lock", "__enter__": "lock",
 }  # fmt: skip
 
-ANSWER = "waits for an answer from outside"
-FOR_A_LOCK = "waits for a lock, or for another thread,"
+ANSWER = "is waiting for an answer from outside"
+FOR_A_LOCK = "is waiting for a lock, or for another thread,"
 CALLS: dict[str, tuple[WaitKind, str]] = {
     "futex": ("lock", FOR_A_LOCK),
-    **dict.fromkeys(("semop", "semtimedop"), ("lock", "waits for a semaphore")),
-    **dict.fromkeys(("wait4", "waitid"), ("process", "waits for another process")),
-    **dict.fromkeys(("flock", "fcntl"), ("file_lock", "waits for a file lock")),
+    **dict.fromkeys(("semop", "semtimedop"), ("lock", "is waiting for a semaphore")),
+    **dict.fromkeys(("wait4", "waitid"), ("process", "is waiting for another process")),
+    **dict.fromkeys(("flock", "fcntl"), ("file_lock", "is waiting for a file lock")),
     **dict.fromkeys(
         ("recvfrom", "recvmsg", "poll", "ppoll", "select", "pselect6", "epoll_wait",
          "epoll_pwait", "epoll_pwait2", "accept", "accept4"),
         ("socket", ANSWER),
     ),
-    "connect": ("socket", "waits for a connection"),
-    **dict.fromkeys(("pause", "rt_sigtimedwait"), ("other", "waits for a signal")),
-    **dict.fromkeys(("sendto", "sendmsg"), ("socket", "waits until it can send")),
+    "connect": ("socket", "is waiting for a connection"),
+    **dict.fromkeys(("pause", "rt_sigtimedwait"), ("other", "is waiting for a signal")),
+    **dict.fromkeys(("sendto", "sendmsg"), ("socket", "is waiting until it can send")),
 }  # fmt: skip
 # Calls that wait for one file. Threads of gRPC and of servers are always in one of the others.
 OF_ONE_FILE = frozenset(
@@ -71,21 +71,22 @@ READS, WRITES = ("read", "readv"), ("write", "writev")
 @dataclass(frozen=True)
 class Wait:
     kind: WaitKind
-    words: str  # "waits in queue.Queue.get()"
+    words: str  # "is waiting in queue.Queue.get()"
 
 
 def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
     """None where nothing says that it waits: it may sleep, compute or read from a disk."""
     if stack.on.startswith(TERMINALS) and stack.system_call in (*READS, "poll", "select"):
-        return Wait("user", "waits for its user to type something,")
+        return Wait("user", "is waiting for its user to type something,")
     on = _named(stack.on, children)
     if stack.wait:
         kind = _kind(stack.library_calls)
         if kind == "user":
-            return Wait(kind, "waits for its user, in a debugger,")
+            return Wait(kind, "is waiting for its user, in a debugger,")
         if kind == "pool":
-            return Wait(kind, f"waits in {stack.wait} for a worker process that does not answer,")
-        return Wait(kind, f"waits in {stack.wait}{f' ({on})' if on and on != A_PIPE else ''}")
+            words = f"is waiting in {stack.wait} for a worker process that does not answer,"
+            return Wait(kind, words)
+        return Wait(kind, f"is waiting in {stack.wait}{f' ({on})' if on and on != A_PIPE else ''}")
     return _by_call(stack.system_call, on)
 
 
@@ -107,14 +108,14 @@ def _kind(calls: Sequence[Frame]) -> WaitKind:
 def _by_call(call: str, on: str) -> Wait | None:
     if call in ("open", "openat") and on:
         alone = ", whose other end no process opens," if on.startswith(A_NAMED_PIPE) else ""
-        return Wait("open", f"waits to open {on}{alone}")
+        return Wait("open", f"is waiting to open {on}{alone}")
     if call in (*READS, *WRITES):
         return _at_a_file(call, on)
     if call not in CALLS:
         return None
     kind, words = CALLS[call]
     if kind == "file_lock" and on:
-        return Wait(kind, f"waits for the lock on the file {on}")
+        return Wait(kind, f"is waiting for the lock on the file {on}")
     return Wait(kind, f"{words} ({on})" if on else words)
 
 
@@ -124,7 +125,7 @@ def _at_a_file(call: str, on: str) -> Wait | None:
         return None
     whom = "a process to read from" if call in WRITES else "a process to write to"
     if on == A_PIPE:
-        return Wait("pipe", f"waits for {whom} a pipe")
+        return Wait("pipe", f"is waiting for {whom} a pipe")
     return Wait("socket", f"{ANSWER} ({on})" if on else ANSWER)
 
 

@@ -24,7 +24,7 @@ def peers(scene: Scene, thread: ThreadStack) -> Blamed:
     return Blamed(
         bucket=COMMUNICATION,
         subject=scene.me,
-        waits_in=f"waits for {named or unnamed}",
+        waits_in=f"is waiting for {named or unnamed}",
         stack=proof(stack_of(thread), PROOF_LINES),
         confidence=0.9 if named else 0.7,
         kind="peers",

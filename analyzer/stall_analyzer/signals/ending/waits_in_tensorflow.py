@@ -21,7 +21,7 @@ def fetch(thread: ThreadStack) -> Blamed:
     return Blamed(
         bucket="input",
         subject=f"the training script at {place.place}" if place is not None else "the step",
-        waits_in=f"waits for its next batch ({main.frames[0].name})",
+        waits_in=f"is waiting for its next batch ({main.frames[0].name})",
         stack=proof(main, PROOF_LINES),
         kind="batch",
         thread=thread,
@@ -34,7 +34,7 @@ def service(thread: ThreadStack) -> Blamed:
     return Blamed(
         bucket="input",
         subject=f"the training script{at}",
-        waits_in="waits for the tf.data service, which does not answer,",
+        waits_in="is waiting for the tf.data service, which does not answer,",
         stack=proof(main, PROOF_LINES),
         kind="service",
         thread=thread,
@@ -71,7 +71,7 @@ def runtime(scene: Scene, thread: ThreadStack) -> Blamed | None:
     return Blamed(
         bucket="input",
         subject=f"the step{at}",
-        waits_in="waits inside TensorFlow, most likely for its next batch,",
+        waits_in="is waiting inside TensorFlow, most likely for its next batch,",
         stack=proof(main, PROOF_LINES),
         confidence=0.6,
         kind="runtime",
@@ -101,7 +101,7 @@ def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
     return Blamed(
         bucket=bucket,
         subject=f"TensorFlow, in {op}{f' at {frame.place}' if frame is not None else ''}{called}",
-        waits_in="waits for others that never come,",
+        waits_in="is waiting for others that never come,",
         stack=proof(main, PROOF_LINES),
         confidence=0.8,
         kind="graph_wait",
