@@ -170,7 +170,7 @@ class SeenThread:
     count: int
     main: bool
     blamed: bool  # it holds up training
-    does: str  # "waits in queue.Queue.get()"; empty if nothing says
+    does: str  # "is waiting in queue.Queue.get()"; empty if nothing says
     place: str  # "train.py:41", in the user's own code or else in a library
     frames: tuple[str, ...]  # "path:line function", innermost first
 
