@@ -253,7 +253,7 @@ def test_evaluate_at_each_tenth_batch_is_named(tmp_path: Path) -> None:
             script.evaluate()
     finding = found(callback_time.check(signals_for(script.train().timeline(tmp_path))))
     assert finding.title.startswith("model.evaluate takes")
-    assert finding.title.endswith("in 4 pauses")
+    assert finding.title.endswith("in each of 4 pauses")
 
 
 def test_stages_that_only_a_callback_reads_from_are_not_the_trainings(tmp_path: Path) -> None:

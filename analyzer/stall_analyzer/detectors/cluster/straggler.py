@@ -61,7 +61,7 @@ LEAST_SAVED, MOST_SAVED = 0.6, 1.0
 ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "input": (
         "Fix the input of {host}: give every worker a shard of the same size, on a disk of the "
-        "same speed, and as many cores to read it with.",
+        "same speed, and the same number of cores to read it with.",
         "data = data.take(per_worker[worker])",
         "data = data.shard(workers, worker).take(smallest_shard)",
     ),
@@ -182,8 +182,8 @@ def _told(late: LateHost, signals: Signals) -> str:
         f"{late.host} was last at {late.times} of "
         f"{counted(signals.lateness.meetings, 'synchronization point')} and held up "
         f"{counted(late.late_steps, 'step')}; the others waited {seconds(late.cost_ps)} on "
-        f"average, {percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was "
-        f"recorded on all hosts."
+        f"average ({percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was "
+        f"recorded on all hosts)."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not show what took longer there."

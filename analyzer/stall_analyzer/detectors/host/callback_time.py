@@ -66,7 +66,7 @@ OFTEN = 3
 # A function that holds this share of the pauses is the one to name.
 NAMED_SHARE = 0.5
 BETTER_CAPTURE = (
-    "The trace does not show which function took it: profile again with the Python tracer "
+    "The trace does not show which function that was: profile again with the Python tracer "
     "(python_tracer_level=1 in ProfilerOptions; TensorFlow 2.21 ignores that option, but the "
     "capture dialog of TensorBoard's Profile tab passes it on)."
 )
@@ -173,4 +173,4 @@ def _where(signals: Signals, count: int) -> str:
     often = count >= len(signals.training_steps) / 2
     if often:
         return "after each step"
-    return "in one pause" if count == 1 else f"in {count} pauses"
+    return "in one pause" if count == 1 else f"in each of {count} pauses"

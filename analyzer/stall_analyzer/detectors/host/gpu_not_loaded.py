@@ -7,8 +7,9 @@ Why it stalls
 The model computes on the CPU, many times slower, without any error.
 
 How it is measured
-The warnings at the beginning of the console. "Cannot dlopen some GPU libraries" appears only where
-a GPU was found; "Could not find cuda drivers" also appears on machines without one.
+From the warnings at the beginning of the job's console output. "Cannot dlopen some GPU libraries"
+appears only where a GPU was found; "Could not find cuda drivers" also appears on machines without
+one.
 
 Example
 "Cannot dlopen some GPU libraries. … Skipping registering GPU devices..."

@@ -50,8 +50,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"{names} {'is available but was' if alone else 'are available but were'} not used",
         explanation=(
             f"The profiler lists {names}, but nothing in the trace shows any work there. The CPU "
-            f"computed for {seconds(computed)}, {percent(computed, signals.host.covered_ps)} of "
-            f"the traced time. The trace does not show how much faster a device would be."
+            f"computed for {seconds(computed)} ({percent(computed, signals.host.covered_ps)} of "
+            f"the traced time). The trace does not show how much faster a device would be."
         ),
         change=Change(
             "Find out why TensorFlow did not put the model on the device.",

@@ -62,7 +62,7 @@ def check(signals: Signals) -> Finding | None:
     gain = Gain(later.low_ps, lost)
     return Finding(
         severity=_severity(signals, again, gain),
-        title=f"Validation takes {seconds(lost)}, {percent(lost, signals.window_ps)} of the epoch",
+        title=f"Validation takes {seconds(lost)} ({percent(lost, signals.window_ps)} of the epoch)",
         explanation=(
             f"After {training or 'the'} training steps came {steps or 'the'} validation steps, "
             f"which took {seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The "

@@ -9,10 +9,10 @@ itself, so only zero is left, whatever the input was: the layers after this one 
 in every step, and no gradient reaches the layers before it.
 
 How it is measured
-The stored model shows the layer. That batches contain one example is known from a capture, from an
-input layer that was built for batches of one, or from the accuracies of single steps: if each
-step's accuracy is either 0 or 1, a step has one example. After a convolution, the mean is also
-taken over the positions; that works, and is not reported.
+The stored model shows the layer. The batch size is known from a capture, from an input layer that
+was built for batches of one, or from the accuracies of single steps: if each step's accuracy is
+either 0 or 1, each batch has one example. After a convolution, the mean is also taken over the
+positions; that works, and is not reported.
 
 Example
 Dense(16), BatchNormalization, relu on batches of one: the loss is ln(3) in each of three epochs.

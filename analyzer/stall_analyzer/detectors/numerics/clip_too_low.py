@@ -70,7 +70,7 @@ def check(signals: Signals) -> Finding | None:
         return None  # the loss moves, so something does
     return Finding(
         severity="act" if still else "note",
-        title=f"{name}={value:.3g} limits updates to {step:.1e}: nothing can move",
+        title=f"{name}={value:.3g} limits updates to {step:.1e}: the weights cannot move",
         explanation=(
             f"At a learning rate of {rate:.3g}, {settings.optimizer} changes "
             f"{'a weight' if name == 'clipvalue' else 'all weights of a layer together'} by at "

@@ -18,7 +18,7 @@ The label column was read as strings and cast to integers: all labels are 0. The
 after one epoch.
 
 What to do
-Count the labels as they leave the input pipeline.
+Count how many labels of each kind leave the input pipeline.
 
 Blind spots
 In a long dataset that is ordered by label, the sampling may end before the second kind of label
@@ -58,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
             "learn."
         ),
         change=Change(
-            "Count the labels as they leave the input pipeline.",
+            "Count how many labels of each kind leave the input pipeline.",
             before="model.fit(x, y)",
             after="print(np.unique(y, return_counts=True))\nmodel.fit(x, y)",
         ),

@@ -26,7 +26,7 @@ last five records, while that of another weight changes.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden
-layer are zero, and the loss stays at what the last layer's bias alone can reach.
+layer are zero, and the loss stays at the lowest value that the last layer's bias alone can reach.
 
 What to do
 Lower the learning rate, scale the inputs and start with He initialization. leaky_relu, elu and gelu
@@ -118,7 +118,7 @@ def _of_capture(signals: Signals) -> Finding | None:
             f"All units of {_named(dead)} are dead and get no gradient",
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
-            f"had gradients: nothing gets past the zeros that these layers output."
+            f"had gradients: none gets past the zeros that these layers output."
             + (f" Only {last} can still learn." if everywhere else "")
             + (
                 " This was already the case before the first update, so no update caused it."
@@ -180,7 +180,7 @@ def _of_dump(signals: Signals) -> Finding | None:
         return Finding(
             "act" if still else "consider",
             f"All units of {layers} are dead: they output only zeros",
-            f"In {_often(worst.all_run, worst.records)}, {worst.op} output nothing but zeros. "
+            f"In {_often(worst.all_run, worst.records)}, {worst.op} output only zeros. "
             "Where relu is zero, so is its gradient: this layer gets no updates, and neither do "
             "those that reach the loss only through it."
             + (" Since then the loss has not moved." if still else ""),

@@ -155,10 +155,10 @@ def _taken_away(losses: Float64s, rates: Float64s, since: str) -> Finding:
             "nothing is learned"
         ),
         explanation=(
-            f"A schedule or a callback lowered it, and the loss has stayed at {losses[-1]:.3g} "
-            f"since; it began at {losses[0]:.3g}. Usual reasons: a schedule's decay_steps counts "
-            "batches but was set to a number of epochs, or ReduceLROnPlateau uses "
-            'mode="min" for a metric that should rise.'
+            f"A schedule or a callback lowered the rate, and since then the loss has stayed at "
+            f"{losses[-1]:.3g}; it began at {losses[0]:.3g}. Usual reasons: a schedule's "
+            "decay_steps counts batches but was set to a number of epochs, or ReduceLROnPlateau "
+            'uses mode="min" for a metric that should rise.'
         ),
         change=Change(
             "Give the schedule the number of batches, or the callback the right mode.",

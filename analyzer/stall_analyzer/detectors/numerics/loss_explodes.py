@@ -28,8 +28,8 @@ networks use LSTM or GRU, or an orthogonal initializer.
 
 Blind spots
 Losses that are negative by design are not judged. Losses may also grow because the task gets harder
-(reinforcement learning, curricula): unless the growth is too large for that, the finding only
-suggests checking.
+(reinforcement learning, curricula): unless the growth is too large for that, the finding is rated
+only "consider".
 """
 
 from __future__ import annotations

@@ -133,7 +133,7 @@ def _explanation(
     if survived:
         parts.append(survived)
     elif broken.share is not None:
-        parts.append(f"{percent(broken.share, 1)} of that epoch's steps came after that.")
+        parts.append(f"{percent(broken.share, 1)} of the epoch's steps came after that.")
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(f"{seconds(lost)} of the first epoch ({share}) was wasted.")

@@ -18,8 +18,8 @@ Biases of -0.6 before relu: "gradients: none in dense", and the loss of sixteen 
 1.92, while always giving the same answer costs 1.91.
 
 What to do
-Fix what is named first: later checks often fail for the same reason as earlier ones. Then check
-again; it takes seconds.
+Fix the problem that is named first: later checks often fail for the same reason as earlier ones.
+Then check again; it takes seconds.
 
 Blind spots
 The checks cannot show anything that depends on your optimizer and its learning rate. Models with a
