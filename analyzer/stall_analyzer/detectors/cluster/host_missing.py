@@ -11,8 +11,8 @@ stops them. If steps ran, all workers did join, and only files are missing. In t
 that holds up the others may be the one without records.
 
 How it is measured
-The cluster's tasks compared with those that wrote event files or traces, and whether any of them
-ran a step.
+The cluster's tasks are compared with those that wrote event files or traces; it also matters
+whether any of them ran a step.
 
 Example
 TF_CONFIG names 4 workers; worker 3 left nothing, and the other 3 never ran a step.

@@ -14,7 +14,7 @@ Example
 "CUDNN_STATUS_NOT_INITIALIZED" at the first convolution: another process had taken the GPU's memory.
 
 What to do
-It depends on the error; the finding says what it means and what to do.
+That depends on the error; the finding says what the error means and what to do about it.
 
 Blind spots
 An error may also be printed when TensorFlow tries something and continues without it.

@@ -9,7 +9,7 @@ The device is the fastest and most expensive part of the machine. While it has n
 training runs at the speed of whatever the device is waiting for.
 
 How it is measured
-Time in the traced part of the epoch in which no device was running a kernel, a collective or a
+The time in the traced part of the epoch in which no device was running a kernel, a collective or a
 copy, broken down by what the training thread was doing: waiting for a batch, running Python,
 launching ops, compiling, waiting for memory.
 

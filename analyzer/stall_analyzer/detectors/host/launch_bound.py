@@ -8,8 +8,8 @@ Launching a kernel costs the host a few microseconds, however little it computes
 of kernels that take less than that runs at the speed of the host.
 
 How it is measured
-Time in which no kernel ran and the executors were launching ops, along with the number of kernels
-and their average time on the device.
+The time in which no kernel ran and the executors were launching ops, along with the number of
+kernels and their average time on the device.
 
 Example
 400 kernels per step at 1.2 µs each: the GPU spent 1.6 ms of each 2.3 ms step waiting for launches.
