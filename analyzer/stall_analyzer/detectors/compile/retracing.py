@@ -11,14 +11,14 @@ Each combination of tensor shapes, dtypes and Python arguments needs a graph of 
 instantiating it can take as long as hundreds of steps.
 
 How it is measured
-All calls but the function's first that the profile marks as traced, and how much longer than usual
-they took, not counting input. The tracing_count of the calls distinguishes a new tf.function (the
-count starts over) from a new trace of the old one (the count grows). The steps of two models are
-two functions with the same name; the first trace of each does not count. A capture times all graph
-building throughout the epoch. If it measures more than the profile shows, its figure is used as the
-cost, plus the time to prepare every graph but the first. If a capture could not time graph
-building, it counts the traces of Keras's training step; the cost is how much longer the steps with
-a trace took than the others.
+The calls that the profile marks as traced, except the function's first call, and how much longer
+than usual they took, not counting input. The tracing_count of the calls distinguishes a new
+tf.function (the count starts over) from a new trace of the old one (the count grows). The steps of
+two models are two functions with the same name; the first trace of each does not count. A capture
+times all graph building throughout the epoch. If it measures more than the profile shows, its
+figure is used as the cost, plus the time to prepare every graph but the first. If a capture could
+not time graph building, it counts the traces of Keras's training step; the cost is how much longer
+the steps with a trace took than the others.
 
 Example
 A loop passed a Python number to its step: 15 calls built 15 graphs, which took 3.3 s of 3.8 s.

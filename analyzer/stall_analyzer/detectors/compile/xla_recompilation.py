@@ -8,8 +8,8 @@ XLA compiles code for exact shapes. For a batch of another size or length, it co
 and training waits. The most common case is the smaller last batch of an epoch.
 
 How it is measured
-All calls but the function's first in which the ledger shows XLA at work, and how much longer than
-usual they took, not counting tracing and input.
+The calls in which the ledger shows XLA at work, except the function's first call, and how much
+longer than usual they took, not counting tracing and input.
 
 Example
 41 batches, the last of 10 rows instead of 64: 0.49 s of compilation in the first call, 0.34 s more

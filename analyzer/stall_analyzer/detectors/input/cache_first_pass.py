@@ -15,7 +15,7 @@ Example
 
 What to do
 Nothing, if there are many later epochs. If the program is started often, `cache("file")` keeps the
-elements on disk from one start to the next, as `snapshot` does. Speeding up a stage that feeds the
+elements on disk from one run to the next, as `snapshot` does. Speeding up a stage that feeds the
 cache shortens only the first epoch.
 
 Blind spots

@@ -8,8 +8,8 @@ It does not. The pipeline looks suspicious in every profile because it is always
 faster changes nothing as long as the step takes longer.
 
 How it is measured
-Producing a batch takes a good part of the step's time, but the time that waits and lost cores cost
-is too short to be worth a change.
+Producing a batch takes a good part of the step's time, but waiting and lost cores together take too
+little time to be worth a change.
 
 Example
 A batch takes 15 ms to produce and a step 70 ms to compute; training spends 0.1% of its time

@@ -6,8 +6,8 @@ batches.
 
 Why it stalls
 On a CPU, training and native input ops share the cores: both those that the step computes on and
-the one that launches its ops and runs its Python. Nothing waits, and yet each step takes longer
-than it would if the batches were ready.
+the one that launches the step's ops and runs its Python code. Nothing waits, and yet each step
+takes longer than it would if the batches were ready.
 
 How it is measured
 This is an estimate. While training and input together need more cores than there are, the step is

@@ -67,8 +67,8 @@ def check(signals: Signals) -> Finding | None:
     finding = blamed.finding(
         title=f"{stage.label} {does} {elements:,.0f} elements a batch, one by one",
         explanation=(
-            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, about as long "
-            f"as calling its function takes, and {_how_many(pipeline, stage, elements)}."
+            f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is "
+            f"about what the function call alone takes, and {_how_many(pipeline, stage, elements)}."
         ),
         change=_change(pipeline, stage),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),

@@ -7,8 +7,8 @@ Why it stalls
 Each epoch of `fit` creates a new iterator: the pipeline's graph is rewritten, its functions are
 instantiated, files are opened. Before the old iterator is gone, its threads have to finish whatever
 they are doing at that moment. One of these threads tunes the pipeline: it sleeps between checks,
-each time twice as long as before. In our runs, slow teardowns lasted as long as that sleep, and the
-processors were idle meanwhile.
+each time twice as long as before. In our runs, slow teardowns lasted as long as that sleep, while
+the processors were idle.
 
 How it is measured
 The time that the training thread spends in eager ops that create iterators and datasets, and in

@@ -20,7 +20,7 @@ step needs 5 ms: each step waits 20 ms.
 What to do
 Write the function with TensorFlow ops, so that tf.data can run it on all cores. If it must stay in
 Python, run it once and store the result, or, if its time is spent outside the interpreter (files,
-network, numpy on large arrays), give the map parallel calls.
+network, numpy on large arrays), set `num_parallel_calls` for the map.
 
 Blind spots
 Python time includes waiting for the interpreter's lock; what held the lock is not visible. How fast
@@ -62,8 +62,8 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "
             "must stay in Python, run it once over the data and store the result. If it waits for "
-            "files or a network, give the map parallel calls, and more threads than there are "
-            "cores (tf.data.Options().threading.private_threadpool_size).",
+            "files or a network, set num_parallel_calls for the map, and use more threads than "
+            "there are cores (tf.data.Options().threading.private_threadpool_size).",
             before=f"ds.{call_of(stage, in_python)}  # {stage.label}",
             after=f"ds.{parallel_call_of(stage, 'f_in_tensorflow_ops')}",
         ),

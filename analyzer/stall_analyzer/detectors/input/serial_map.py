@@ -95,4 +95,8 @@ def _change(stage: Stage, works_ahead: bool) -> Change:
             before,
             f"ds.map(without_state, {PARALLEL}).scan(state, f){behind}",
         )
-    return Change("Give the map parallel calls.", before, f"ds.map(f, {PARALLEL}){behind}")
+    return Change(
+        "Set num_parallel_calls, so that the map runs in parallel.",
+        before,
+        f"ds.map(f, {PARALLEL}){behind}",
+    )
