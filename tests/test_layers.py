@@ -16,6 +16,9 @@ from pathlib import Path
 
 import pytest
 
+from stall_analyzer.cli.help_texts import MOST_IN_FULL
+from tests.batch.fleets import lay_out
+
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "analyzer" / "stall_analyzer"
 SAMPLES = sorted(path.parent for path in (ROOT / "sample_logs").glob("*/expected.json"))
@@ -137,6 +140,13 @@ def test_a_whole_analysis_loads_nothing_foreign_except_protos() -> None:
     assert f"{PROTOS}.event_pb2" in modules
     assert {name for name in modules if is_foreign(name)} <= AROUND_PROTOS
     assert "pandas" not in modules
+
+
+def test_sums_over_known_runs_load_no_numpy(tmp_path: Path) -> None:
+    logs = lay_out(tmp_path / "logs", (f"run{n}" for n in range(MOST_IN_FULL + 1)))
+    arguments = (str(logs), "--store", str(tmp_path / "store"))
+    assert "numpy" in modules_after(*arguments)
+    assert "numpy" not in modules_after(*arguments)
 
 
 def test_the_files_that_the_architecture_names_exist() -> None:

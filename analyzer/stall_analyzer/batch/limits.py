@@ -99,10 +99,13 @@ def _share_to_exceed(value: str) -> float:
 
 def check_causes(limits: Sequence[Limit]) -> None:
     """A cause that does not exist would never be over its limit, and the build would never fail."""
+    of_causes = [limit for limit in limits if "." in limit.what]
+    if not of_causes:
+        return
     from stall_analyzer.model.causes import CAUSES  # noqa: PLC0415  numpy
 
-    for limit in limits:
-        if "." in limit.what and limit.what not in CAUSES:
+    for limit in of_causes:
+        if limit.what not in CAUSES:
             bucket = limit.what.partition(".")[0]
             there_are = ", ".join(cause for cause in CAUSES if cause.startswith(f"{bucket}."))
             raise UsageError(f"--fail-over: there is no cause {limit.what}; use one of {there_are}")

@@ -1,4 +1,8 @@
-"""A batch as text or Markdown, piece by piece, so that it is never all in memory."""
+"""A batch as text or Markdown, piece by piece, so that it is never all in memory.
+
+Sums over thousands of known runs need neither numpy nor what shows a run in full: importing them
+would take half as long as everything else.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,7 @@ from rich.console import Console
 from stall_analyzer.batch import view
 from stall_analyzer.batch.batch import Batch
 from stall_analyzer.batch.judge import Judge
-from stall_analyzer.report import markdown, text
-from stall_analyzer.report.document import document
+from stall_analyzer.report.markdown import plain
 from stall_analyzer.report.terminal import Terminal
 
 NOTES_SHOWN = 20
@@ -27,6 +30,10 @@ def as_text(
     threads: bool = False,
 ) -> Iterator[str]:
     """`threads` adds the stack of every thread, as a capture last saw it."""
+    if in_full:
+        from stall_analyzer.report import text  # noqa: PLC0415
+        from stall_analyzer.report.document import document  # noqa: PLC0415
+
     if in_full and summed_up:  # one at a time
         for entry in batch.entries():
             shown = partial(text.render, document([entry]), console, threads)
@@ -48,14 +55,17 @@ def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> I
         yield f"{judged}\n"
     if summed_up:
         fleet = judge.fleet.summary()
-        yield f"**{markdown.plain(view.headline(fleet))}**\n"
+        yield f"**{plain(view.headline(fleet))}**\n"
         yield view.markdown(view.fleet_tables(fleet, batch.root))
     if in_full:
+        from stall_analyzer.report.document import document  # noqa: PLC0415
+        from stall_analyzer.report.markdown import render  # noqa: PLC0415
+
         if summed_up:
             for entry in batch.entries():
-                yield "\n" + markdown.render(document([entry]))
+                yield "\n" + render(document([entry]))
         else:
-            yield markdown.render(document(list(batch.entries()), batch.notes))
+            yield render(document(list(batch.entries()), batch.notes))
 
 
 def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:

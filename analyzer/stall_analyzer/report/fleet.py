@@ -11,9 +11,8 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping
 from dataclasses import field
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
-from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.kinds import Bucket, Status
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.units import PS_PER_S
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
         WorstRunEntry,
     )
 
+BUCKETS: tuple[Bucket, ...] = get_args(Bucket)  # causes.py would load numpy
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
 NS_PER_S = PS_PER_S // 1000
