@@ -4,7 +4,13 @@ Two figures for a tiny, a small and a medium model:
 
     steady state   two trainings run at once and take turns, a few steps each: the time of their
                    turns, and the processor time, which other load on the machine affects less
-    first epoch    of a new model each time, tracing and profiling included
+    first epoch    of a new model each time, tracing and profiling included: in all, the first step,
+                   steps 2 to 20, and the rest
+
+Two trainings differ by some percent even if they do the same, depending on which cores the system
+puts their threads on. So each round has one of each, in random order, and the median of the
+differences comes with the range in which it lies in nine of ten repetitions. The range gets
+narrower with more rounds; what it still includes is not known.
 
     python benchmarks/capture.py [--models tiny small medium] [--rounds N] [--turns N] [--json FILE]
 """
@@ -20,7 +26,9 @@ import statistics
 import tempfile
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +42,7 @@ from tb_stall_plugin.capture.process.guard import guard
 
 keras = tf.keras
 CLASSES = 10
+REPETITIONS = 1000  # of choosing rounds at random, to see how far their median varies
 
 
 @dataclass(frozen=True)
@@ -174,27 +183,57 @@ def steady_state(kind: Kind, turns: int) -> list[TakesTurns]:
     return takers
 
 
-class EndOfTraining(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
+PARTS = ("in all", "first step", "steps 2 to 20", "later steps")
+FEW_STEPS = 20
+
+
+class Clock(keras.callbacks.Callback):  # type: ignore[misc, name-defined]
     """The last callback. What follows is not training: TensorFlow takes its iterator down, and
     sometimes waits until that is five seconds old, with or without a capture."""
 
-    at_s = 0.0
+    def __init__(self) -> None:
+        super().__init__()
+        self.at_s = [time.perf_counter()]
+
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        if batch in (1, FEW_STEPS):
+            self.at_s.append(time.perf_counter())
 
     def on_train_end(self, logs: Any = None) -> None:
-        self.at_s = time.perf_counter()
+        self.at_s.append(time.perf_counter())
+
+    def parts_s(self) -> list[float]:
+        began_s, *ends_s = self.at_s
+        parts = [end - begin for begin, end in pairwise(self.at_s)]
+        return [ends_s[-1] - began_s, *parts]
 
 
-def first_epoch(kind: Kind, folder: str | None) -> float:
-    """Seconds to train a new model for one epoch."""
+def first_epoch(kind: Kind, folder: str | None) -> list[float]:
+    """Seconds to train a new model for one epoch, in all and in parts."""
     model, data = kind.model(), kind.data()
     gc.collect()  # of all TensorFlow, it takes 0.1 to 0.3 s, and would fall to whoever comes first
-    end = EndOfTraining()
-    callbacks = [end] if folder is None else [StallCallback(folder), end]
-    began_s = time.perf_counter()
+    clock = Clock()
+    callbacks = [clock] if folder is None else [StallCallback(folder, report=False), clock]
     model.fit(data, steps_per_epoch=kind.epoch_steps, verbose=0, callbacks=callbacks)
     if folder is not None:
         _finish(folder)
-    return end.at_s - began_s
+    return clock.parts_s()
+
+
+def _difference(plain_s: Sequence[float], captured_s: Sequence[float]) -> dict[str, Any]:
+    """The median of the differences by round, and the range that it is likely in."""
+    each_s = [b - a for a, b in zip(plain_s, captured_s, strict=True)]
+    again = sorted(
+        statistics.median(random.choices(each_s, k=len(each_s))) for _ in range(REPETITIONS)
+    )
+    usual_s = statistics.median(plain_s)
+    low, high = again[REPETITIONS // 20], again[-REPETITIONS // 20]
+    return {
+        "ms": round(1e3 * usual_s, 1),
+        "more_ms": round(1e3 * statistics.median(each_s), 1),
+        "more_ms_range": [round(1e3 * low, 1), round(1e3 * high, 1)],
+        "percent": round(100 * statistics.median(each_s) / usual_s, 1),
+    }
 
 
 def _finish(folder: str) -> None:
@@ -210,8 +249,8 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
     without, with_it = steady_state(kind, turns)
     ratios = [b / a for a, b in zip(without.seconds, with_it.seconds, strict=False)]
     processor = [b / a for a, b in zip(without.processor_s, with_it.processor_s, strict=False)]
-    plain_s: list[float] = []
-    captured_s: list[float] = []
+    plain_s: list[list[float]] = []
+    captured_s: list[list[float]] = []
     sessions: list[tuple[int, float]] = []
     for number in range(rounds + 1):  # the first round warms the process up
         for captured in random.sample((False, True), 2):
@@ -231,12 +270,12 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
         "steady_state_processor_quartiles": [
             round(100 * (q - 1), 2) for q in statistics.quantiles(processor)
         ],
-        "first_epoch_s": round(statistics.median(plain_s), 3),
-        "first_epoch_s_captured": round(statistics.median(captured_s), 3),
-        "first_epoch_percent": round(
-            100 * (statistics.median(captured_s) / statistics.median(plain_s) - 1), 2
-        ),
-        "first_epochs_s": [sorted(round(s, 2) for s in arm) for arm in (plain_s, captured_s)],
+        "first_epoch": {
+            part: _difference(plain, captured)
+            for part, plain, captured in zip(
+                PARTS, zip(*plain_s, strict=True), zip(*captured_s, strict=True), strict=True
+            )
+        },
         "windows": statistics.median(count for count, _ in sessions),
         "megabytes": round(statistics.median(size for _, size in sessions), 2),
     }
@@ -245,7 +284,7 @@ def compare(name: str, kind: Kind, rounds: int, turns: int) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--models", nargs="+", choices=KINDS, default=list(KINDS))
-    parser.add_argument("--rounds", type=int, default=7, help="first epochs each way")
+    parser.add_argument("--rounds", type=int, default=25, help="first epochs each way")
     parser.add_argument("--turns", type=int, default=40, help="turns in the steady state")
     parser.add_argument("--json", type=Path)
     options = parser.parse_args()

@@ -229,3 +229,4 @@ def test_functions_that_run_at_the_same_time_share_the_time() -> None:
     calls.ended(("b", "b.py:1"), second)
     assert [(item.name, item.spent_ns) for item in calls.taken()] == [("a", 20), ("b", 20)]
     assert calls.taken() == ()
+    assert calls.were_seen

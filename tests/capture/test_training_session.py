@@ -182,7 +182,7 @@ class Told:
         self.is_busy = False
         self.steps_s: list[list[float]] = []
 
-    def steps_ended(self, seconds: list[float]) -> None:
+    def steps_ended(self, seconds: list[float], python_runs_beside: bool) -> None:
         self.steps_s.append(seconds)
 
     def first_epoch_ended(self) -> None:

@@ -102,6 +102,13 @@ def test_the_first_window_has_as_many_steps_as_the_budget_pays_for() -> None:
     assert profiled(steps=9000) == window_plan.WHOLE_STEPS
 
 
+def test_steps_beside_which_python_runs_are_profiled_until_they_can_be_compared() -> None:
+    plan = WindowPlan(0.02)
+    plan.python_runs_beside = True
+    training = PlannedTraining(step_s=0.001, event_bytes=14_000, plan=plan)
+    assert training.fit(50, expected=50).profiled == window_plan.STEPS_TO_COMPARE
+
+
 def test_slow_steps_with_few_events_are_profiled_nearly_all_the_time() -> None:
     training = PlannedTraining(step_s=1.0, event_bytes=100_000).fit(300)
     assert training.profiled > 0.95 * training.steps

@@ -42,6 +42,10 @@ class Bookkeeping:
         self._lines = LineSampling(self.books, recorder, breaker, source)
         self._first_epoch_line = FirstEpochLine(logdir, self.books, report)
 
+    @property
+    def python_runs_beside(self) -> bool:
+        return self._lines.python_runs_beside
+
     def open(self, callbacks: Sequence[Any] | None) -> None:
         """`callbacks`: those of a fit, without ours; None in a loop."""
         self._breaker.run(BOOKS, self._open, callbacks)

@@ -30,6 +30,11 @@ class LineSampling:
         top = self._books.top
         return Doing(self._books.thread, top.account, top.name)
 
+    @property
+    def python_runs_beside(self) -> bool:
+        """Whether TensorFlow has called Python in other threads during this fit."""
+        return self._calls.were_seen
+
     def begin(self) -> None:
         self._calls.put_in()
         self._sampler.begin()

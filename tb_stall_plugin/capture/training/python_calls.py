@@ -52,8 +52,10 @@ class PythonCalls:
         self._places: dict[Any, Place] = {}  # by the name that TensorFlow gives each function
         self._own: Any = None
         self._ours: Any = None
+        self.were_seen = False  # since they were last put in
 
     def put_in(self) -> None:
+        self.were_seen = False
         self._own = own = vars(FuncRegistry)[CALL]
 
         @functools.wraps(own)
@@ -76,6 +78,7 @@ class PythonCalls:
             setattr(FuncRegistry, CALL, self._own)
 
     def ended(self, place: Place, began_ns: int) -> None:
+        self.were_seen = True
         self._over.append(_Call(began_ns, self._clock_ns(), self._doing().account, place))
 
     def _place(self, registry: Any, token: Any) -> Place:

@@ -303,7 +303,7 @@ class TrainingSession:
         if is_first:
             self._breaker.run(LOG, self._learning.describe, self._probe, self._why_not_probed())
         if self._windows is not None:
-            self._windows.steps_ended(seconds)
+            self._windows.steps_ended(seconds, self._bookkeeping.python_runs_beside)
         is_busy = self._windows is not None and self._windows.is_busy
         self._looked_at = self._steps
         usual_s = statistics.median(seconds)

@@ -17,9 +17,10 @@ from stall_analyzer.captures.capture_format import WindowReason
 MB = 1 << 20
 
 # A window is complete after this many steps. Fewer are enough if they are slow, or if the epoch is
-# so short that the budget does not pay for more. What interrupts steps is found by comparing twenty
-# of the same form, and the first few have a different form; the fewest are enough for a mean.
-WHOLE_STEPS, FEWEST_STEPS = 40, 10
+# so short that the budget does not pay for more: the fewest are enough for a mean. But if Python
+# prepares the next batches in other threads, it may keep the steps from the interpreter. That is
+# found by comparing twenty steps of the same form, and the first few have a different form.
+WHOLE_STEPS, STEPS_TO_COMPARE, FEWEST_STEPS = 40, 24, 10
 # The cost of recording and saving a step of a small model, with 700 events. For the first window,
 # which costs more than all others, nothing else is known.
 FIRST_STEPS_COST_S = 0.003
@@ -78,6 +79,7 @@ class WindowPlan:
         self._steps_expected: int | None = None
         self._is_first_epoch = False
         self._has_validated = False
+        self.python_runs_beside = False  # the input pipeline calls Python in other threads
 
     # ------------------------------------------------------------ what happens
 
@@ -204,7 +206,8 @@ class WindowPlan:
         plain_s = max(recorded_s - FIRST_STEPS_COST_S / 2, recorded_s / 2)  # half of it is saving
         epoch_s = self._trained_s(now_s) + steps_left * plain_s
         paid_for = int(self.budget * epoch_s / FIRST_STEPS_COST_S)
-        return min(max(paid_for, FEWEST_STEPS), WHOLE_STEPS)
+        fewest = STEPS_TO_COMPARE if self.python_runs_beside else FEWEST_STEPS
+        return min(max(paid_for, fewest), WHOLE_STEPS)
 
     def _trained_s(self, now_s: float) -> float:
         return self._earlier_s + now_s - self._began_s

@@ -102,9 +102,10 @@ class Windows:
         return self._open is not None
 
     @_or_give_up
-    def steps_ended(self, seconds: Sequence[float]) -> None:
+    def steps_ended(self, seconds: Sequence[float], python_runs_beside: bool = False) -> None:
         """`seconds`: how long each step took."""
         with self._lock:
+            self.plan.python_runs_beside = python_runs_beside
             now_s = self._clock_s()
             for each in seconds:
                 self.plan.step_ended(now_s, each)
