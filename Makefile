@@ -83,7 +83,7 @@ fleet: $(VENV)/.installed-test  ## analyze 5,000 runs, also on Dask and in an ob
 	$(BIN)/python benchmarks/fleet.py
 	$(BIN)/python benchmarks/cluster.py
 
-scenarios: $(VENV)/.installed-test  ## train models whose right answer is known, and compare (40 minutes)
+scenarios: $(VENV)/.installed-test  ## train models for which the right diagnosis is known, and compare (40 minutes)
 	$(BIN)/python -m tests.scenarios.run --workdir build/ledger; ledger=$$?; \
 	$(BIN)/python -m tests.scenarios.faults.run $(FAULTS) && exit $$ledger
 

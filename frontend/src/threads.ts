@@ -3,9 +3,9 @@
 import { counted } from "./format";
 import type { Thread } from "./types";
 
-/** "Thread-10 (worker) and 1 like it"; threads that TensorFlow created have no Python name. */
+/** "Thread-10 (worker) (and 1 like it)"; threads that TensorFlow created have no Python name. */
 export function threadName({ name, count }: Thread): string {
-  return `${name || "a TensorFlow thread"}${count > 1 ? ` and ${count - 1} like it` : ""}`;
+  return `${name || "a TensorFlow thread"}${count > 1 ? ` (and ${count - 1} like it)` : ""}`;
 }
 
 /** "9 Python threads, in 8 places" */

@@ -10,7 +10,7 @@ function thread(change: Partial<Thread> = {}): Thread {
 describe("threads", () => {
   it("are called by their name, and counted where several stand in one place", () => {
     expect(threadName(thread({ name: "MainThread", count: 1 }))).toBe("MainThread");
-    expect(threadName(thread({ name: "", count: 3 }))).toBe("a TensorFlow thread and 2 like it");
+    expect(threadName(thread({ name: "", count: 3 }))).toBe("a TensorFlow thread (and 2 like it)");
   });
 
   it("are summed up in threads and places", () => {

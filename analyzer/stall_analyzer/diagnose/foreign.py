@@ -146,9 +146,9 @@ def _of_scalars(events: EventLog) -> str:
     lasted = f" over {seconds(lasted_ps)}" if lasted_ps else ""
     reached = f", up to step {int(longest.step.max()):,}" if longest.step.max() > 0 else ""
     return (
-        f"Scalars from a loop outside TensorFlow, as PyTorch's SummaryWriter writes them: "
-        f"{scalars:,} value{'' if scalars == 1 else 's'} of {tags}{lasted}{reached}. There is no "
-        f"profile that shows where the time went."
+        f"Scalars from a loop outside TensorFlow, in the format that PyTorch's SummaryWriter "
+        f"writes: {scalars:,} value{'' if scalars == 1 else 's'} of {tags}{lasted}{reached}. "
+        f"There is no profile that shows where the time went."
     )
 
 

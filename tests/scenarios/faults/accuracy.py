@@ -19,16 +19,17 @@ from tests.scenarios.faults.score import (
     targets,
 )
 
-TITLE = "Faulty programs and their fixed forms"
+TITLE = "Faulty programs and their fixed versions"
 INTRODUCTION = """\
 Each row is a real program, as people write it, and the same program with the advice applied; both
 are trained under the profiler in separate processes. Where the finding promises to save seconds,
-both forms of the program are trained several times, and the typical epoch of each form is used.
-*Predicted* is what the finding promised to save in the first epoch, *measured* is the difference
-between the first epochs of the two forms. Programs with no time to save (where the loss is NaN,
-say) have no prediction. *Within noise* means that the measured saving is outside of the range, but
-by less than {noise:.0%} of the epoch, and that runs of the same program differ by more than that;
-it counts as inside. `make scenarios` trains them all; `make accuracy` then writes this page."""
+both versions of the program are trained several times, and the typical epoch of each version is
+used. *Predicted* is what the finding promised to save in the first epoch, *measured* is the
+difference between the first epochs of the two versions. Programs in which there is no time to be
+saved (because the loss is NaN, say) have no prediction. *Within noise* means that the measured
+saving is outside of the range, but by less than {noise:.0%} of the epoch, and that runs of the same
+program differ by more than that; it counts as within range. `make scenarios` trains them all;
+`make accuracy` then writes this page."""
 
 
 def line(judgment: Judgment) -> str:
@@ -79,13 +80,14 @@ def markdown(judgments: Sequence[Judgment]) -> str:
             INTRODUCTION.format(noise=NOISE_SHARE),
             table(["", "measured", "target", "programs"], met),
             table(
-                ["program", "fault", "found", "primary bucket", "predicted", "measured", "inside",
-                 "other findings to act on", "findings to act on when fixed"],
+                ["program", "fault", "found", "primary bucket", "predicted", "measured",
+                 "within range", "other findings to act on",
+                 "findings left to act on after the fix"],
                 programs,
             ),
-            "Primary buckets: each row is what programs were made for, each column what the "
-            "verdict said. *Not numerics* are tiny programs that learn well, whatever their first "
-            "epoch is spent on.",
+            "Primary buckets: each row is the bucket that the programs were written to show, each "
+            "column the one that the verdict gave. *Not numerics* are tiny programs that learn "
+            "well, whatever their first epoch is spent on.",
             _confusion(judgments),
             "Findings: the precision is a lower bound, because a finding to act on counts as wrong "
             "if the program was not made for it, although a short program may well have that "
@@ -186,7 +188,7 @@ def _confusion(judgments: Sequence[Judgment]) -> str:
         [expected, *(str(row[answer] or "") for answer in answers)]
         for expected, row in matrix.items()
     ]
-    return table(["made for \\ answered", *answers], rows)
+    return table(["expected \\ reported", *answers], rows)
 
 
 def _findings(judgments: Sequence[Judgment]) -> str:

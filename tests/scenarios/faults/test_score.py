@@ -184,7 +184,7 @@ def test_tables_are_whole_in_markdown() -> None:
     assert (
         "| py_map | ST001 | yes | input | 1.60–2.00 s | 1.90 s | inside | ST101 | ST101 |" in rows
     )
-    assert "| made for \\ answered | host | input |" in rows
+    assert "| expected \\ reported | host | input |" in rows
     assert "| ST001 | 2 | 50.0% | 100.0% |" in rows
 
 

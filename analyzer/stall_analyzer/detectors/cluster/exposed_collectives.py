@@ -21,7 +21,7 @@ precision halves the gradients. For GPUs without NVLink, check which path NCCL t
 
 Blind spots
 Needs a trace of the devices. Whether the model trains as well with a larger batch is not known.
-Checked by simulation only, without a real GPU.
+Tested only on simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations

@@ -20,7 +20,8 @@ Look at that card: there may be another job on it, its clock may be lower becaus
 smaller share of the batch.
 
 Blind spots
-Needs traces of at least two devices of one host. Checked by simulation only, without a real GPU.
+Needs traces of at least two devices of one host. Tested only on simulated traces, not on a real
+GPU.
 """
 
 from __future__ import annotations

@@ -8,13 +8,13 @@ Why it stalls
 Synchronous training runs at the pace of its slowest worker.
 
 How it is measured
-Each collective is matched across hosts by its group and instance keys, or by its step number where
-a capture timed it rather than a profile. A collective ends everywhere at once, so the host for
-which it is shortest came last, and the extra time on the others is how long they waited. The reason
-is whatever the late host did for longer than the others between one synchronization point and the
-next, as its own ledger shows. If the late host was under a capture, the lines of its own code that
-took this time are named. Under ParameterServerStrategy, the coordinator's capture shows when it is
-waiting for one worker alone, and for which.
+Each collective is matched across hosts by its group and instance keys or, where it was timed by a
+capture instead of a profile, by its step number. A collective ends everywhere at once, so the host
+for which it is shortest came last, and the extra time on the others is how long they waited. The
+reason is whatever the late host did for longer than the others between one synchronization point
+and the next, as its own ledger shows. If the late host was under a capture, the lines of its own
+code that took this time are named. Under ParameterServerStrategy, the coordinator's capture shows
+when it is waiting for one worker alone, and for which.
 
 Example
 worker1 was last at 39 of 40 synchronization points; the others waited 2.0 s for it. Between these
@@ -66,8 +66,8 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "data = data.shard(workers, worker).take(smallest_shard)",
     ),
     "compile": (
-        "Make {host} trace no more than the others do: use the same shapes on all workers, and "
-        "drop or pad a smaller last batch.",
+        "Make sure that {host} does not trace more often than the others: use the same shapes on "
+        "all workers, and drop or pad a smaller last batch.",
         "data = data.batch(size)",
         "data = data.batch(size, drop_remainder=True)",
     ),

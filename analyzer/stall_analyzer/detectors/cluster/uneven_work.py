@@ -4,8 +4,8 @@ What it finds
 Hosts that train together but run different numbers of steps in the first epoch.
 
 Why it stalls
-Each step needs all of them. A worker that runs out of batches leaves, and the others wait for it:
-forever, or until they get an error.
+Each step needs all of them. A worker that runs out of batches drops out, and the others wait for
+it: forever, or until they get an error.
 
 How it is measured
 From the marks of the hosts' captures, or the steps in traces that cover the whole window.
@@ -49,8 +49,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"The hosts do not run the same number of steps: {each}, the others {usual}",
         explanation=(
             f"{len(steps)} hosts were recorded to the end of their first epoch. {each} steps, the "
-            f"others {usual}. In synchronous training, a worker that runs out of batches leaves "
-            f"the others waiting."
+            f"others {usual}. In synchronous training, a worker that runs out of batches drops "
+            f"out, and the others wait for it."
         ),
         change=Change(
             "Give every worker the same number of batches.",

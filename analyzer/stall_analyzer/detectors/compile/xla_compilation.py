@@ -24,7 +24,7 @@ long runs, keep it if steps really are faster: compare an epoch with and without
 
 Blind spots
 TensorFlow 2.15 and 2.16 record no compiler events, so the time is inferred from the first call.
-Compilations of single ops outside the step are not seen.
+Compilations of individual ops outside the step are not seen.
 """
 
 from __future__ import annotations

@@ -22,8 +22,8 @@ element of repeated data; `evaluate`, `predict`, `adapt` or `reduce` on repeated
 number of steps; and, most likely, a step that takes a thousand times as long as usual and contains
 a `tf.while_loop` without `maximum_iterations`. An epoch over repeated data cannot end if fit is
 given no number of steps. A process that is killed leaves no final record, so its last record shows
-when it ended. Without a capture, the evidence is the last batch that was logged, the usual time
-between batches, and for how long after the last batch other records were still written.
+when it ended. Without a capture, the evidence is the usual time between batches, the last batch
+that was logged, and how long other records kept being written after it.
 
 Example
 A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):
@@ -37,11 +37,11 @@ worker first. Without a capture, find out where the process is (`stall-analyze a
 Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report
 names the lines and says what to do in either case. A wait in C code has no frame of its own; where
-the kernel does not say what the threads are waiting in, it looks the same as a sleep. Waiting for a
-device that hangs looks like any other wait inside TensorFlow. Who holds a lock is known
-only for an RLock, and for a lock that is held in a `with` statement or a `try` with a `finally`.
-Without a capture, a healthy first epoch shows nothing until its end (unless update_freq="batch"),
-and a log directory cannot say whether its process is still running.
+the kernel does not say which call the threads are waiting in, it looks the same as a sleep. Waiting
+for a device that hangs looks like any other wait inside TensorFlow. Who holds a lock is known only
+for an RLock, and for a lock that is held in a `with` statement or a `try` with a `finally`. Without
+a capture, a healthy first epoch shows nothing until its end (unless update_freq="batch"), and a log
+directory cannot say whether its process is still running.
 """
 
 from __future__ import annotations

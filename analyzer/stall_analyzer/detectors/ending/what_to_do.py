@@ -154,9 +154,10 @@ _BY_KIND: dict[WaitKind, Change] = {
         "Data(workers=2, use_multiprocessing=False)",
     ),
     "replaced": Change(
-        "Find out why its workers end: their errors are in the program's output. The pool keeps "
-        "starting new ones in their place. Their initializer or an import may fail; with 'spawn', "
-        "they also import the script itself, which must not start any work then.",
+        "Find out why the pool's workers keep exiting; their errors are in the program's output. "
+        "The pool keeps starting new ones in their place. Their initializer or an import may fail. "
+        "With 'spawn', each worker also imports the script itself, so the script must not start "
+        "any work on import.",
         "pool = Pool(8, initializer=init)",
         'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
     ),
@@ -192,8 +193,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}",
     ),
     "process": Change(
-        "Find out what the other process is doing: it may be waiting for this one, for example to "
-        "read its output. Give the wait a timeout.",
+        "Find out what the other process is doing: it may be waiting for this one, for example for "
+        "this process to read the other's output. Give the wait a timeout.",
         "process.wait()",
         "process.communicate(timeout=60)  # raises TimeoutExpired, and reads its output",
     ),

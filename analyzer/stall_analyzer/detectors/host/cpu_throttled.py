@@ -11,8 +11,8 @@ until the next tenth of a second, whatever they were doing.
 
 How it is measured
 In a capture: the kernel's count of how long the container's threads were throttled. That time is
-summed over the cores, so dividing it by their number gives the least time that the epoch can have
-lost.
+summed over the cores, so dividing it by their number gives the minimum time that the epoch must
+have lost.
 
 Example
 A limit of 2 CPUs on a machine with 32: 64 threads used up the share of each tenth of a second in 6
@@ -59,8 +59,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
             f"{cores} {'core' if cores == 1 else 'cores'}: for at least "
-            f"{signals.with_share(lost)}, none of them could run. That time is spread over "
-            "everything that the epoch seems to spend its time on."
+            f"{signals.with_share(lost)}, none of them could run. That lost time does not show up "
+            "on its own: it makes everything else in the epoch look slower."
         ),
         change=Change(
             "Raise the container's CPU limit, or give TensorFlow only as many threads as the limit "

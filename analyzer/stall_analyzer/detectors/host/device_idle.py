@@ -22,7 +22,7 @@ Start with the largest reason: prepare input ahead of time, run less Python betw
 (steps_per_execution), or use fewer and larger ops.
 
 Blind spots
-Needs a trace of the device. Checked by simulation only, without a real GPU.
+Needs a trace of the device. Tested only on simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations

@@ -4,8 +4,8 @@ What it finds
 A GPU that waits for the host to launch its next kernel, because each one finishes almost at once.
 
 Why it stalls
-Launching a kernel costs the host a few microseconds, however little it computes. A step of hundreds
-of kernels that take less than that runs at the speed of the host.
+Launching a kernel costs the host a few microseconds, however little it computes. A step made up of
+hundreds of kernels, each shorter than that, runs only as fast as the host can launch them.
 
 How it is measured
 The time in which no kernel ran and the executors were launching ops, along with the number of
@@ -19,7 +19,7 @@ Use a larger batch, so that each kernel has more to do. Or run fewer kernels: ji
 them.
 
 Blind spots
-Needs a trace of the device. Checked by simulation only, without a real GPU.
+Needs a trace of the device. Tested only on simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations

@@ -21,8 +21,8 @@ with ops that have a GPU kernel. tf.debugging.set_log_device_placement(True) sho
 runs.
 
 Blind spots
-Needs a trace of the device. Short ops on the CPU look the same as launches. Checked by
-simulation only, without a real GPU.
+Needs a trace of the device. Short ops on the CPU look the same as launches. Tested only on
+simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations

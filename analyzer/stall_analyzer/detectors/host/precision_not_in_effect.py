@@ -20,7 +20,7 @@ Set the policy before the model is created; look for casts to float32 in your ow
 Layer and batch sizes that are multiples of eight allow the fast kernels to be used.
 
 Blind spots
-Only a kernel's name shows which precision it computes in. Checked by simulation only, without a
+Only a kernel's name shows which precision it computes in. Tested only on simulated traces, not on a
 real GPU.
 """
 

@@ -73,5 +73,5 @@ def check(signals: Signals) -> Finding | None:
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.6,
-        evidence=signals.evidence_at(*roof.bound_spans, "ops at the speed of the memory"),
+        evidence=signals.evidence_at(*roof.bound_spans, "ops that run at the speed of the memory"),
     )

@@ -20,8 +20,8 @@ For the device: a smaller batch, mixed precision, fewer stored activations. For 
 shuffle buffer, cache() to a file, generators instead of arrays.
 
 Blind spots
-How much memory was requested is known only if TensorFlow says so. A bare "Killed" is reported as
-such, not as a memory problem.
+The amount of memory requested is known only if TensorFlow reports it. A bare "Killed" is reported
+as such, not as a memory problem.
 """
 
 from __future__ import annotations

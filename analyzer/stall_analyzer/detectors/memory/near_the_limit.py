@@ -49,8 +49,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
         explanation=(
             f"At its peak, the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
-            f"{size(max(limit - pool.peak_bytes, 0))} was left, while single requests went up to "
-            f"{size(pool.largest_request_bytes)}. Nothing has had to wait for memory yet, but "
+            f"{size(max(limit - pool.peak_bytes, 0))} was left, while individual requests went up "
+            f"to {size(pool.largest_request_bytes)}. Nothing has had to wait for memory yet, but "
             f"with a slightly larger batch or sequence, something will."
         ),
         change=Change(

@@ -10,7 +10,7 @@ in every step, and no gradient reaches the layers before it.
 
 How it is measured
 The stored model shows the layer. The batch size is known from a capture, from an input layer that
-was built for batches of one, or from the accuracies of single steps: if each step's accuracy is
+was built for batches of one, or from the accuracies of individual steps: if each step's accuracy is
 either 0 or 1, each batch has one example. After a convolution, the mean is also taken over the
 positions; that works, and is not reported.
 

@@ -118,7 +118,7 @@ def _of_capture(signals: Signals) -> Finding | None:
             f"All units of {_named(dead)} are dead and get no gradient",
             f"In the last {run} measured steps, from step {shares.step[-run]:,} on, the gradient "
             f"of every unit of {_named(dead)} was exactly zero over the whole batch, while {last} "
-            f"had gradients: none gets past the zeros that these layers output."
+            f"still had gradients. A layer that outputs only zeros lets no gradient through."
             + (f" Only {last} can still learn." if everywhere else "")
             + (
                 " This was already the case before the first update, so no update caused it."

@@ -161,7 +161,8 @@ def _taken_away(losses: Float64s, rates: Float64s, since: str) -> Finding:
             'uses mode="min" for a metric that should rise.'
         ),
         change=Change(
-            "Give the schedule the number of batches, or the callback the right mode.",
+            "Give the schedule the correct number of batches, or set the right mode on the "
+            "callback.",
             before="keras.optimizers.schedules.CosineDecay(1e-3, decay_steps=epochs)",
             after="keras.optimizers.schedules.CosineDecay(\n"
             "    1e-3, decay_steps=epochs * steps_per_epoch\n"

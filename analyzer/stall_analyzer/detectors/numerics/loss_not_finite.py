@@ -13,8 +13,8 @@ From the event files: the first logged loss that is NaN or infinite, and whether
 is. Keras logs the mean of the epoch so far, so one bad batch makes it NaN until the epoch ends. So
 a finite loss in a later epoch, a finite validation loss, or updates skipped by loss scaling show
 that the weights survived; in that case, the finding is only a hint. A capture logs the loss of
-single steps: there, the next finite loss shows that the weights survived. All time spent in steps
-counts as lost, from the first bad step on.
+individual steps: there, the next finite loss shows that the weights survived. All time spent in
+steps counts as lost, from the first bad step on.
 
 Example
 The loss is 0.4 at step 15, and NaN at step 16 and for the remaining 84% of the epoch: record 16 of
@@ -137,7 +137,8 @@ def _explanation(
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(f"{seconds(lost)} of the first epoch ({share}) was wasted.")
-    return " ".join(parts) or "The loss of single steps was not logged, so the step is not known."
+    unknown = "The loss of individual steps was not logged, so the step is not known."
+    return " ".join(parts) or unknown
 
 
 def _change(learning: LearningSignals, broken: NotFinite, diverged: float | None) -> Change:

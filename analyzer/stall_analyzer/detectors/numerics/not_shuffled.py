@@ -9,10 +9,10 @@ While one kind lasts, the training loss looks low, but the model knows only what
 
 How it is measured
 A capture samples the labels of some batches. It computes what share of the variance of all labels
-is found within single batches: about 1 where rows are drawn at random, near 0 where they are
+is found within individual batches: about 1 where rows are drawn at random, near 0 where they are
 ordered. The finding is more than a note only where the loss agrees: validation is no better than a
-constant answer or far worse than training, or the loss of single steps jumps far above the mean of
-the last epoch.
+constant answer or far worse than training, or the loss of individual steps goes far above the mean
+of the last epoch.
 
 Example
 The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the
@@ -61,7 +61,7 @@ def check(signals: Signals) -> Finding | None:
         title="The data is not shuffled: each batch contains labels of one kind",
         explanation=(
             f"Only {percent(labels.within, 1)} of the variance of the labels is found within "
-            f"single batches ({batches.looks} were sampled). {reason}"
+            f"individual batches ({batches.looks} were sampled). {reason}"
         ).strip(),
         change=_change(signals),
         confidence=0.85 if reason else 0.5,
@@ -77,7 +77,10 @@ def _forgets(signals: Signals) -> str:
     highest = _highest(signals)
     epochs = learning.epoch_losses
     if highest is not None and len(epochs) and highest > JUMPS * abs(epochs[-1]):
-        return f"The loss of single steps jumps to {highest:.3g}; the mean is {epochs[-1]:.3g}."
+        return (
+            f"The loss of individual steps goes as high as {highest:.3g}; the mean is "
+            f"{epochs[-1]:.3g}."
+        )
     return "The loss shows that nothing is learned." if learns_nothing(signals) else ""
 
 

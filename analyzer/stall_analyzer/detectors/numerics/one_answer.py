@@ -2,8 +2,8 @@
 
 What it finds
 A recall, precision or overlap metric (F1, IoU, dice) that is 0 at the end of training; or an
-accuracy that is the same number epoch after epoch, below 1. As a note, an accuracy of 0 in a model
-whose number of classes is not known.
+accuracy that is the same number epoch after epoch, below 1. Reported only as a note: an accuracy of
+0 in a model whose number of classes is not known.
 
 Why it stalls
 A model that never predicts a class has a recall of 0 for it, and one that always predicts the same

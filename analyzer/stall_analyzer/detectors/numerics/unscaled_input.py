@@ -2,8 +2,8 @@
 
 What it finds
 A classifier that is confidently wrong before its first update: its first loss is more than ten
-times ln(K), the cost of guessing among K classes. As a note, a regression model whose loss is above
-ten thousand and does not fall to half in three epochs: its targets are not scaled.
+times ln(K), the cost of guessing among K classes. Reported only as a note: a regression model whose
+loss is above ten thousand and does not fall to half in three epochs: its targets are not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and
@@ -24,8 +24,8 @@ What to do
 Scale the inputs: divide pixels by 255, or put a Normalization layer first.
 
 Blind spots
-Needs the loss of single steps. Without validation, large class weights or sample weights look the
-same, and so does a model whose weights were loaded from another task.
+Needs the loss of individual steps. Without validation, large class weights or sample weights look
+the same, and so does a model whose weights were loaded from another task.
 """
 
 from __future__ import annotations

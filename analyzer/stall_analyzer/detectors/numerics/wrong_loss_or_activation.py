@@ -115,7 +115,7 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
         return Mismatch(
             f"{loss} is computed over the single unit of {layer}",
             "A loss over classes needs one unit per class; over one unit it is always 0.",
-            Change("Use the loss for two classes.", _loss(loss), _loss(BINARY)),
+            Change("Use a binary (two-class) loss.", _loss(loss), _loss(BINARY)),
             "impossible",
         )
     if loss not in CROSS_ENTROPIES:

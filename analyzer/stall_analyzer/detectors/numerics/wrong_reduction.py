@@ -6,7 +6,7 @@ number of examples in a batch.
 
 Why it stalls
 The gradient of a sum over 256 examples is 256 times that of their mean, and SGD's steps grow by the
-same factor: a usual learning rate becomes far too high. The gradient also changes with the batch
+same factor: a typical learning rate becomes far too high. The gradient also changes with the batch
 size.
 
 How it is measured
@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
             )
             + " The gradient grows with the number of examples. "
             + (
-                "SGD uses the gradient as it is, so a usual learning rate is far too high and "
+                "SGD uses the gradient as it is, so a typical learning rate is far too high and "
                 "nothing is learned."
                 if learned_nothing
                 else "The learning rate has to be smaller by the same factor, unless the "

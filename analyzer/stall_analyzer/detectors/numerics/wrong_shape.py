@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
         title="The loss compares each output with the labels of all rows",
         explanation=(
             "Labels and outputs differ by one axis, such as (32,) and (32, 1), and broadcast to a "
-            f"table. In all {len(broadcast.loss)} sampled steps, the loss was the mean over all "
+            f"matrix. In all {len(broadcast.loss)} sampled steps, the loss was the mean over all "
             f"pairs: {broadcast.loss[-1]:.4g} in the last step. Row by row, it would have been "
             f"{broadcast.by_row[-1]:.4g}. Such a loss is smallest where all outputs are the same."
         ),

@@ -12,8 +12,8 @@ microsecond longer. Logging a scalar per batch takes a third of a millisecond on
 thread, or half a millisecond with the profiler on.
 
 How it is measured
-The ledger's time for each. Logging: the ops that wrote a scalar found in the event files as
-batch_…, epoch_… or evaluation_…, and the Python around them. The running profiler: the number of
+The ledger's time for each. Logging: the ops that wrote scalars whose tags in the event files begin
+with batch_, epoch_ or evaluation_, and the Python around them. The running profiler: the number of
 ops in a step times the cost of an event on this machine, which the trace itself shows. A capture
 times its own hooks.
 
