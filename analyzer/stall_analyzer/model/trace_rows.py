@@ -19,7 +19,7 @@ def names_where(trace: Trace, test: Callable[[str], bool]) -> Bools:
     found = trace.passed.get(test)
     if found is None:
         found = np.fromiter(map(test, trace.names), np.bool_, len(trace.names))
-        found.flags.writeable = False
+        found.setflags(write=False)
         trace.passed[test] = found
     return found
 
