@@ -44,12 +44,15 @@ def rows_numbered(trace: Trace, names: Sequence[int], within: slice | None = Non
     """Rows of events whose names have these indices."""
     if not names:
         return np.empty(0, np.int64)
-    wanted = np.zeros(len(trace.names), np.bool_)
-    wanted[names] = True
-    if within is None:
-        return rows_where(wanted[trace.events.name])
-    rows: Int64s = rows_where(wanted[trace.events.name[within]]) + within.start
-    return rows
+    span = within or slice(0, len(trace.events))
+    name = trace.events.name[span]
+    if len(names) == 1:  # as a rule, and several times faster than to look each event up
+        rows = rows_where(name == names[0])
+    else:
+        wanted = np.zeros(len(trace.names), np.bool_)
+        wanted[names] = True
+        rows = rows_where(wanted.take(name))
+    return rows + span.start if span.start else rows
 
 
 def rows_of_line(trace: Trace, line: int) -> slice:
