@@ -73,7 +73,11 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
         </div>
       </Section>
       <div class="columns compare-findings">
-        <FindingsOf title="Gone" findings={comparison.gone} empty="All earlier findings are still there." />
+        <FindingsOf
+          title="Gone"
+          findings={comparison.gone}
+          empty="All earlier findings are still there."
+        />
         <FindingsOf
           title="Still there"
           findings={comparison.kept.map(({ after: finding }) => finding)}
