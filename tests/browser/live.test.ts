@@ -53,7 +53,7 @@ it("shows it in the list, with the one that is late and what holds it up", async
   const frame = await openTab(watched.page, stage.board.url, { view: "runs" });
   const row = frame.locator(".runs-table tbody tr", { hasText: RUN });
   expect(await row.innerText()).toContain(
-    "Running: worker 2 is late: step 3 of 50, 90% waiting for input; 2 workers wait",
+    "Running: worker 2 is late: step 3 of 50, 90% waiting for input; 2 workers are waiting",
   );
 });
 

@@ -224,7 +224,7 @@ it("a gap in our own capture is not blamed on Keras", async () => {
   await answerInstead(watched.page, "report", ready);
   const frame = await openTab(watched.page, stage.board.url, { run: "." });
   const text = await frame.locator(".teach").innerText();
-  expect(text).toContain("The capture profiled only parts of it");
+  expect(text).toContain("The capture profiled only parts of the epoch");
   expect(text).toContain("budget=0.5");
   expect(text).not.toContain("profile_batch");
 });
