@@ -43,7 +43,7 @@ def test_both_hosts_of_a_session_are_there_and_agree() -> None:
     assert first["buckets_ps"] == second["buckets_ps"]
     assert run["steps"][0]["source"] == "device"
     # Its ops belong to replicas 4 and 6: the other GPUs had work that was not recorded.
-    assert "A device computed for 4% of it" in run["verdict"]["sentence"]
+    assert "A device computed for 4% of this time" in run["verdict"]["sentence"]
     assert "at least 7 replicas: not all of them were recorded" in run["evidence"]["device"]
     assert not [finding for finding in run["findings"] if finding["id"] == "ST503"]
 
