@@ -1,8 +1,8 @@
 """Every detector, found in the folders of the families and ordered by id.
 
-A detector is a module: its file is named as its finding, its docstring is its manual page, `ID` and
-`BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an `ID`
-only helps the detectors next to it.
+A detector is a module: its file is named after its finding, its docstring is its manual page, `ID`
+and `BUCKET` say what it is, and `check(signals)` returns a Finding or None. A module without an
+`ID` only helps the detectors next to it.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Copies to the device hold it up for {seconds(lost)}",
         explanation=(
             f"For {signals.with_share(lost)}, the device did nothing but receive data."
-            f"{_how(signals)} Copies made while kernels run are not counted."
+            f"{_how(signals)} The time of copies made while kernels run does not count."
         ),
         change=Change(
             "Send fewer bytes, and send them before the step needs them.",
@@ -74,4 +74,4 @@ def _how(signals: Signals) -> str:
         return ""
     pageable = sum(one.pageable_ps for one in copies)
     of_it = f", {percent(pageable, took)} of the time from pageable memory" if pageable else ""
-    return f" It received {moved / 1e6:,.0f} MB at {moved * 1000 / took:,.1f} GB/s{of_it}."
+    return f" In all, it received {moved / 1e6:,.0f} MB at {moved * 1000 / took:,.1f} GB/s{of_it}."

@@ -17,8 +17,8 @@ from stall_analyzer.signals.signals import Signals
 
 # Of the time spent next to a pipeline that keeps the other cores busy, at most this much is saved.
 CORE_SHARE = 0.5
-# Ops beside such a pipeline lose more than the cores that it takes (caches, memory bandwidth,
-# hyperthreads): 15 to 45% of their time in our runs.
+# Ops that run next to such a pipeline lose more than the cores that it takes (caches, memory
+# bandwidth, hyperthreads): 15 to 45% of their time in our runs.
 CACHE_SHARE = 0.45
 # The buckets that shrink when the pipeline has less to do.
 BESIDE_INPUT: tuple[Bucket, ...] = ("input", "host", "compile", "compute")

@@ -10,7 +10,7 @@ not help when every core is busy.
 How it is measured
 While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
 running. That stage ran in parallel, its functions kept at least half of the cores busy, and most of
-its time is neither Python nor image decoding.
+its time was spent neither in Python nor on decoding images.
 
 Example
 Spectrograms computed from raw audio in `map`: 80 ms a batch on two cores, while the step needs 10

@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.input.blamed_stage import blamed_stage
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import counted, percent, seconds
 from stall_analyzer.signals.input.culprit import DECODE_OPS, DECODING, op_share
 from stall_analyzer.signals.signals import Signals
 
@@ -56,7 +56,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         explanation=(
             f"{blamed.opening(blamed.stage.label)}; it already runs in parallel{cores}, and "
-            f"{share} of its time is decoding ({count} images)."
+            f"{share} of its time is decoding ({counted(count, 'image')})."
         ),
         change=Change(
             "Decode fewer pixels: store the images at the size the model uses, or let the decoder "

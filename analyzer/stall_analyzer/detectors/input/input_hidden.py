@@ -8,16 +8,16 @@ It does not. The pipeline looks suspicious in every profile because it is always
 faster changes nothing as long as the step takes longer.
 
 How it is measured
-Producing a batch takes a good part of the step's time, but waiting and lost cores together take too
-little time to be worth a change.
+Producing a batch takes a good part of the step's time, but waits for input and cores lost to it
+together cost too little time to be worth a change.
 
 Example
 A batch takes 15 ms to produce and a step 70 ms to compute; training spends 0.1% of its time
 waiting.
 
 What to do
-Nothing. If the step gets faster (a larger machine, mixed precision), check again: the title says
-how long a batch takes to produce, and a step cannot be shorter than that.
+Nothing. If the step gets faster (a larger machine, mixed precision), check again: the finding's
+title says how long a batch takes to produce, and a step cannot be shorter than that.
 
 Blind spots
 On a CPU, native input takes cores from the step; that loss is estimated and must be small here.

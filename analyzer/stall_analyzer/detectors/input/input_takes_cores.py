@@ -5,7 +5,7 @@ Batches that are always on time, but steps that are slow because the same cores 
 batches.
 
 Why it stalls
-On a CPU, training and native input ops share the cores: both those that the step computes on and
+On a CPU, native input ops share all cores with training: the cores that the step computes on, and
 the one that launches the step's ops and runs its Python code. Nothing waits, and yet each step
 takes longer than it would if the batches were ready.
 
@@ -96,7 +96,7 @@ def _change(signals: Signals, stage: Stage | None, in_time: bool) -> Change:
         return Change(f"Make input cheaper: {text}.", "", _FEWER_THREADS if in_time else "")
     cache, turns = cache_call(signals)
     before, after = cached_code(pipeline, stage, cache)
-    text = ", or ".join(["cache the result of the expensive map if it fits in memory", *ways])
+    text = ", or ".join(["cache the result of the expensive map if there is room for it", *ways])
     fewer = after.replace(PARALLEL, "num_parallel_calls=1") if in_time else after
     after = f"{fewer}.prefetch(tf.data.AUTOTUNE)"
     return Change(f"Make input cheaper: {text}.", before, after, turns=turns)

@@ -12,7 +12,7 @@ How it is measured
 While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
 running. One of these must be true of that stage: ReadFile ran about once per element and took most
 of the time of its ops; its elements are so small that nearly all of its time goes to opening a file
-and calling a function; or it is a record reader that had many files with only a few records each.
+and calling a function; or it is a record reader that read many files with only a few records each.
 
 Example
 24,000 files of 256 bytes took 47 µs each: 38 ms for a batch of 800.
@@ -53,7 +53,7 @@ def check(signals: Signals) -> Finding | None:
     one_by_one = "tf.data.Dataset.list_files(pattern).map(read_one_file)"
     before = (from_records and reader_code(stage, at_once=False)) or one_by_one
     return blamed.finding(
-        title=f"Opening {files} small files takes {blamed.per_batch} a batch",
+        title=f"Opening small files takes {blamed.per_batch} a batch ({files} files in all)",
         explanation=(
             f"{blamed.opening(stage.label)}. It opens a file for nearly every element: {files} "
             f"files, {per_batch:.0f} elements a batch.{serially}"

@@ -16,8 +16,8 @@ Example
 A batch took 20 ms to produce and 15 ms to compute: 35 ms a step, although 20 ms would be enough.
 
 What to do
-End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds it by itself, but not
-where autotuning or its graph rewrites are turned off.
+End the pipeline with `.prefetch(tf.data.AUTOTUNE)`. tf.data usually adds a prefetch by itself, but
+not where its autotuning or its graph rewrites are turned off.
 
 Blind spots
 A PyDataset with several workers fills its own queue, which no trace shows, so a pipeline that

@@ -88,8 +88,8 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"The training thread spent {seconds(made)} creating the pipeline's "
             f"iterators{f' and {seconds(ended)} tearing them down' if ended else ''} "
-            f"({percent(lost, signals.window_ps)} of the first epoch). Fit creates new iterators "
-            "in every epoch unless it is told how many steps an epoch has."
+            f"({percent(lost, signals.window_ps)} of the first epoch). Keras creates new "
+            "iterators in every epoch unless fit is told how many steps an epoch has."
         ),
         change=_ONE_FIT if _fits_in_a_loop(signals) else _ONE_ITERATOR,
         lost_ps=lost,

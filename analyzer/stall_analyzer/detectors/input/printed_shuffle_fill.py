@@ -39,10 +39,12 @@ def check(signals: Signals) -> Finding | None:
     if fill is None:
         return None
     took = seconds(int(fill.seconds * PS_PER_S))
-    so_far = "" if fill.is_filled else "; as of the last such line, the buffer was not yet full"
+    so_far = "" if fill.is_filled else "; when it last reported, the buffer was not yet full"
     return Finding(
         severity="consider",
-        title=f"Filling the shuffle buffer took {took} before the first step",
+        title=f"Filling the shuffle buffer took {took} before the first step"
+        if fill.is_filled
+        else f"The shuffle buffer was not full after {took}, so no step could start",
         explanation=(
             f"According to the console ({fill.line.place}), tf.data read {fill.elements:,} of "
             f"{fill.size:,} elements into the shuffle buffer in {took}{so_far}."

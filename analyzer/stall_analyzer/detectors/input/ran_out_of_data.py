@@ -39,7 +39,7 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title="The input ran out of data before the epoch was over",
         explanation=(
-            f"{quoted(warning)} Some of the steps that steps_per_epoch asks for are not run, and "
+            f"{quoted(warning)} Some of the steps that steps_per_epoch asks for never run, and "
             f"later epochs may have no data at all."
         ),
         change=Change(

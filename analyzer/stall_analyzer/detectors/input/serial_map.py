@@ -55,11 +55,12 @@ def check(signals: Signals) -> Finding | None:
     label, cores = blamed.stage.label, signals.pipeline.cores or CORES_AT_LEAST
     decoding = op_share(signals.pipeline, *DECODE_OPS)
     mentions = decoding >= MENTION_SHARE
+    where = f"one of {cores} cores" if signals.pipeline.cores else "one core"
     mostly = f" {percent(decoding, 1)} of its ops' time goes to decoding." if mentions else ""
     return blamed.finding(
         title=f"{label} runs serially and takes {blamed.per_batch} a batch",
         explanation=(
-            f"{blamed.opening(label)}, one element at a time, on one of {cores} cores.{mostly} "
+            f"{blamed.opening(label)}, one element at a time, on {where}.{mostly} "
             f"{_why_serial(blamed.stage)}"
         ),
         change=_change(blamed.stage, signals.pipeline.works_ahead),

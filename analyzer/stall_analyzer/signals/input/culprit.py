@@ -16,7 +16,7 @@ from stall_analyzer.model.units import PS_PER_MS, PS_PER_US
 from stall_analyzer.signals.input.input_pipeline import PASSING, PipelineSignals, Spans, Stage
 
 GENERATOR = "generator"
-PYTHON_FUNCTION = "python function"
+PYTHON_FUNCTION = "Python function"
 SMALL_FILES = "small files"
 DECODING = "decoding"
 SERIAL_MAP = "serial map"
