@@ -24,8 +24,8 @@ class BookedCost:
 
     @property
     def where_sentence(self) -> str:
-        """` It is at train.py:41.`; empty where that is not known."""
-        return f" It is at {self.where}." if self.where else ""
+        """` The code is at train.py:41.`; empty where that is not known."""
+        return f" The code is at {self.where}." if self.where else ""
 
 
 def booked_costs(books: Books | None, window: Window) -> tuple[BookedCost, ...]:

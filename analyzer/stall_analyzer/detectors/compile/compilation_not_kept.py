@@ -55,9 +55,14 @@ def check(signals: Signals) -> Finding | None:
         if flags is not None
         else "Unless such a folder is already set,"
     )
+    lasting = (
+        "and the result is not kept for the next run"
+        if flags is not None
+        else "possibly again in every run"
+    )
     return Finding(
         severity="consider",
-        title=f"XLA compiled for {seconds(compiled)}, and the result is not kept for the next run",
+        title=f"XLA compiled for {seconds(compiled)}, {lasting}",
         explanation=(
             f"XLA compiled for {seconds(compiled)}. It can keep the result in a folder and load "
             f"it the next time the same shapes come up. {known} every run compiles "

@@ -118,7 +118,7 @@ def _change(function: FunctionSignals, steps: int) -> Change:
         together //= 2
     if function.is_keras:
         return Change(
-            "Run several steps per call. Callbacks and batch logs then run once per call.",
+            "Run several steps per call. Callbacks and batch logging then run once per call.",
             "model.compile(optimizer, loss)",
             f"model.compile(optimizer, loss, steps_per_execution={together})",
         )

@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
     source = (
         quoted(line)
         if line is not None and printed >= called
-        else "The driver's startup calls took that long."
+        else f"The driver's startup calls took {seconds(round(called * PS_PER_S))}."
     )
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",

@@ -46,7 +46,7 @@ def check(signals: Signals) -> Finding | None:
     trying = signals.console.warnings.get("autotuning")
     said = f" {quoted(trying)}" if trying is not None else ""
     if loading := signals.driver_calls.get("loading", 0):
-        said = f" The driver spent {seconds(loading)} in all loading or compiling modules.{said}"
+        said = f" In all, the driver spent {seconds(loading)} loading or compiling modules.{said}"
     return Finding(
         severity=severity,
         title=f"The device's first run takes {seconds(lost)} longer: its kernels are being "
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
             f"card are compiled from PTX, and algorithms are autotuned (cuDNN, XLA).{said}"
         ),
         change=Change(
-            "This happens only once in this process. Use few different shapes; if later steps "
+            "This happens only once per process. Use few different shapes; if later steps "
             "do not need the fastest convolution, turn autotuning off.",
             "data = data.batch(32)",
             "data = data.batch(32, drop_remainder=True)\n# export TF_CUDNN_USE_AUTOTUNE=0",

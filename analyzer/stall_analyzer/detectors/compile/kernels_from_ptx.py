@@ -60,7 +60,7 @@ def check(signals: Signals) -> Finding | None:
         if silent >= LONG_S
         else ""
     )
-    built = "" if said else f"This TensorFlow build has no kernels for compute capability {known}. "
+    built = "" if said else f"This TensorFlow build has no kernels for compute capability {known}."
     return Finding(
         severity="act" if silent >= LONG_S else "consider",
         title="TensorFlow was not built for this GPU: the driver compiles every kernel first"

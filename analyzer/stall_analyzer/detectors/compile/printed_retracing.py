@@ -1,8 +1,7 @@
 """TensorFlow warned that a function is traced again and again.
 
 What it finds
-A tf.function that builds a new graph in one call after another, in a run without a trace that shows
-it.
+A tf.function that builds a new graph in call after call, in a run where no trace shows it.
 
 Why it stalls
 Each new graph has to be built, optimized and instantiated on the host, and no step runs in the
@@ -20,8 +19,8 @@ Pass tensors instead of Python numbers, give the function an input_signature, an
 outside the loop.
 
 Blind spots
-The warning starts with the fifth new graph and gives no times. It may be about a function that has
-nothing to do with the training step.
+The warning first appears at the fifth new graph and gives no times. It may be about a function that
+has nothing to do with the training step.
 """
 
 from __future__ import annotations

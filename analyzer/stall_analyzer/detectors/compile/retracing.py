@@ -63,8 +63,8 @@ SMALLER_LAST_BATCH = Change(
     "data = data.batch(size, drop_remainder=True)",
 )
 SHAPES_BEFOREHAND = Change(
-    "With reduce_retracing, the new graph serves all shapes. If you declare the shapes in advance, "
-    "it will be the only graph.",
+    "With reduce_retracing, the second graph serves all shapes. If you declare the shapes in "
+    "advance, only one graph is built.",
     "@tf.function(reduce_retracing=True)",
     "@tf.function(input_signature=[tf.TensorSpec([None, None], tf.int64)])  # None: any length",
 )
@@ -129,7 +129,7 @@ def _naming_arguments(signals: Signals, name: str, change: Change) -> Change:
         return change
     if "None" in cost.why.partition(", now ")[2]:
         change = SHAPES_BEFOREHAND
-    return replace(change, text=f"Its arguments had changed ({cost.why}). {change.text}")
+    return replace(change, text=f"The function's arguments had changed ({cost.why}). {change.text}")
 
 
 def _counted(signals: Signals) -> Finding | None:

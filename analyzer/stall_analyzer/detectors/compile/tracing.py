@@ -157,7 +157,9 @@ def _slow_python(signals: Signals, function: FunctionSignals, build: Build) -> F
     most = build.tracing_ps - round(LEAST_RATIO * build.instantiate_ps)
     return Finding(
         severity=severity,
-        title=f"Python in {function.words} runs for {seconds(build.tracing_ps)} while it is traced",
+        title=(
+            f"Python code in {function.words} runs for {seconds(build.tracing_ps)} during tracing"
+        ),
         explanation=(
             f"The first call spent {seconds(build.tracing_ps)} "
             f"({percent(build.tracing_ps, signals.window_ps)} of the first epoch) in Python to "
@@ -190,8 +192,8 @@ def _comes_once(signals: Signals, function: FunctionSignals, build: Build) -> Fi
         explanation=(
             f"The first call took {seconds(build.tracing_ps)} to record the graph: "
             f"{percent(build.tracing_ps, signals.window_ps)} of a first epoch of "
-            f"{seconds(signals.window_ps)}. It was traced only once, as it has to be. Later epochs "
-            "do not pay for it."
+            f"{seconds(signals.window_ps)}. The function was traced once, which cannot be avoided. "
+            "Later epochs do not pay for it."
         ),
         change=FEWER_TRACES,
         lost_ps=build.tracing_ps,

@@ -10,10 +10,10 @@ Every iteration of a Python loop is recorded, optimized and instantiated separat
 backward. The cost grows with the number of iterations and is paid before the first step.
 
 How it is measured
-The names of the ops in the backward pass, without their numbers, compared with the number of
-variables that were updated. The cost is the ledger's tracing and instantiation time in the
-function's calls. The predicted saving leaves part of that cost in place and assumes that each step
-may take up to three times as long, because a loop in the graph has overhead in each iteration.
+How many ops of the backward pass have the same name, apart from its number, compared with how many
+variables were updated. The cost is the ledger's tracing and instantiation time in the
+function's calls. The predicted saving assumes that part of that cost remains and that each step may
+take up to three times as long, because a loop in the graph has overhead in each iteration.
 
 Example
 A recurrence over 200 time steps, written as a Python loop, had 2,695 nodes: 4.8 s of tracing and
@@ -68,7 +68,12 @@ def check(signals: Signals) -> Finding | None:
     slower = (SLOWER_STEPS - 1) * function.usual_call_ps
     least = round((1 - LEFT_MOST) * lost) - slower * function.calls
     most = round((1 - LEFT_LEAST) * lost)
-    pays_back = f" after about {most // slower} steps" if slower else ""
+    pays_back = (
+        f"; if each step takes {SLOWER_STEPS} times as long, the unrolled graph pays for itself "
+        f"after about {counted(max(most // slower, 1), 'step')}"
+        if slower
+        else ""
+    )
     return Finding(
         severity=severity if least > 0 else "note",
         title=f"A Python loop is unrolled into {shape.copies} copies of {_short(shape.copied)}",
@@ -76,9 +81,8 @@ def check(signals: Signals) -> Finding | None:
             f"The graph of {function.words} has {shape.nodes} nodes for "
             f"{counted(shape.updates, 'trained variable')}; {shape.copied} alone occurs "
             f"{shape.copies} times. Tracing and instantiating that graph took {seconds(lost)} of "
-            f"the first epoch's {seconds(signals.window_ps)}. A loop "
-            f"that stays a loop is built once but runs more slowly: at worst, the unrolled graph "
-            f"pays for itself{pays_back}."
+            f"the first epoch's {seconds(signals.window_ps)}. A loop that stays a loop is built "
+            f"once but runs more slowly{pays_back}."
         ),
         change=_change(signals, function),
         lost_ps=lost,

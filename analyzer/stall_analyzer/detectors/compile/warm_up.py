@@ -46,9 +46,9 @@ def check(signals: Signals) -> Finding | None:
         severity="note",
         title=f"The first run of the graph takes {seconds(lost)} longer than the later ones",
         explanation=(
-            f"{signals.with_share(lost)} went to running the graph for the first time: kernels "
-            f"were created, and memory was touched for the first time. The "
-            f"model's steps are faster than this epoch suggests."
+            f"{signals.with_share(lost)} went to work that only the graph's first run needs: "
+            f"kernels were created, and memory was touched for the first time. The model's steps "
+            f"are faster than this epoch suggests."
         ),
         change=Change("Do nothing: it does not happen again. Leave step 0 out of comparisons."),
         lost_ps=lost,
