@@ -96,9 +96,10 @@ def _severity(signals: Signals, severity: Severity, each_ps: int) -> Severity:
 def _why(signals: Signals, uneven: bool) -> str:
     if signals.lateness.meetings:
         seen, size = len(signals.hosts), signals.cluster.size
-        rest = f", or one of the {size - seen} that were not recorded" if size > seen else ""
-        rest = ", or the one that was not recorded" if size - seen == 1 else rest
-        return f"None of the {seen} recorded hosts was late, so the reason is the network{rest}."
+        rest = f" or one of the {size - seen} hosts that were not recorded" if size > seen else ""
+        rest = " or the host that was not recorded" if size - seen == 1 else rest
+        none = "Neither of the 2" if seen == 2 else f"None of the {seen}"
+        return f"{none} recorded hosts was late, so the reason is the network{rest}."
     if uneven:
         return (
             "Some collectives took far less time than others, so the long ones waited for a late "

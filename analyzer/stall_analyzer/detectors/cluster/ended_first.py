@@ -11,7 +11,7 @@ have been absent for a while, and wait until then.
 How it is measured
 TensorFlow's errors name the peer that they come from; errors spread from worker to worker, and the
 first one blames no peer. If there are no errors, the evidence is a capture whose records stop a
-minute before those of all others, or a trace that ends while the others start no further step.
+minute before those of all others, or a trace that ends, after which the others start no more steps.
 
 Example
 Worker 1 was last heard from at 14:02:31, without a final record; all 3 others failed with

@@ -5,7 +5,7 @@ Time in which the devices of a host did nothing but exchange gradients.
 
 Why it stalls
 An all-reduce that overlaps with the backward pass costs nothing. One that runs alone adds its time
-to every step, and takes just as long if the batch per replica is small.
+to every step, and takes just as long however small the batch per replica is.
 
 How it is measured
 Collectives (NCCL, RCCL, XLA's all-reduce) while most devices computed nothing, minus the time they

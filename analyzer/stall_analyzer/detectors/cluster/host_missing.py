@@ -52,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
         f"According to {cluster.size_source}, {cluster.size} hosts train together."
         if cluster.missing
         else "",
-        f"The trace of {listed(cluster.unreadable)} cannot be read." if cluster.unreadable else "",
+        _cannot_be_read(cluster.unreadable) if cluster.unreadable else "",
         "Steps ran, so all of them had joined; but if a host that was not recorded is late, it "
         "cannot be named.",
     ]
@@ -98,6 +98,10 @@ def _never_joined(signals: Signals) -> Finding:
         confidence=0.9,
         fatal=cluster.in_vain,
     )
+
+
+def _cannot_be_read(hosts: tuple[str, ...]) -> str:
+    return f"The {'trace' if len(hosts) == 1 else 'traces'} of {listed(hosts)} cannot be read."
 
 
 def _named(absent: tuple[str, ...]) -> str:

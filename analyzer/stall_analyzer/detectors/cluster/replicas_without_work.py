@@ -46,7 +46,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{listed(devices.at_work)} computed; {listed(idle)} had no events. If "
             f"{'it is' if len(idle) == 1 else 'they are'} meant for this run, a distribution "
-            f"strategy would share each batch among {'both' if count == 2 else f'all {count}'} "
+            f"strategy would split each batch across {'both' if count == 2 else f'all {count}'} "
             f"devices."
         ),
         change=Change(

@@ -55,12 +55,14 @@ def check(signals: Signals) -> Finding | None:
     if severity is None or slow.computing_ps < SLOWER * usual:
         return None
     gain = partly(lost, LEAST_SAVED, MOST_SAVED)
+    rest = "the other device" if len(others) == 1 else "the other devices"
+    wait = "waits" if len(others) == 1 else "wait"
     return Finding(
         severity=severity,
-        title=f"{slow.name} is slower than the other devices, which wait {seconds(lost)} for it",
+        title=f"{slow.name} is slower than {rest}, which {wait} {seconds(lost)} for it",
         explanation=(
-            f"{slow.name} computed for {seconds(slow.computing_ps // steps)} per step, the others "
-            f"for {seconds(usual // steps)}. They waited for it in collectives for "
+            f"{slow.name} computed for {seconds(slow.computing_ps // steps)} per step, {rest} "
+            f"for {seconds(usual // steps)}. Waiting for it in collectives cost {rest} "
             f"{signals.with_share(lost)}."
         ),
         change=Change(

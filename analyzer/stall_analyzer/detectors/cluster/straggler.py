@@ -12,9 +12,9 @@ Each collective is matched across hosts by its group and instance keys or, where
 capture instead of a profile, by its step number. A collective ends everywhere at once, so the host
 for which it is shortest came last, and the extra time on the others is how long they waited. The
 reason is whatever the late host did for longer than the others between one synchronization point
-and the next, as its own ledger shows. If the late host was under a capture, the lines of its own
-code that took this time are named. Under ParameterServerStrategy, the coordinator's capture shows
-when it is waiting for one worker alone, and for which.
+and the next, as its own ledger shows. If a capture ran on the late host, the lines of its own code
+that took this time are named. Under ParameterServerStrategy, the coordinator's capture shows when
+the coordinator waits for only one worker, and for which one.
 
 Example
 worker1 was last at 39 of 40 synchronization points; the others waited 2.0 s for it. Between these

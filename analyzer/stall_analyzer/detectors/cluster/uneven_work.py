@@ -44,13 +44,14 @@ def check(signals: Signals) -> Finding | None:
     usual = max(count_of, key=lambda count: (count_of[count], count))
     odd = {host: count for host, count in steps.items() if count != usual}
     each = listed([f"{host} ran {count}" for host, count in odd.items()])
+    rest = "the other" if len(steps) - len(odd) == 1 else "the others"
     return Finding(
         severity="consider",
-        title=f"The hosts do not run the same number of steps: {each}, the others {usual}",
+        title=f"The hosts do not run the same number of steps: {each}, {rest} {usual}",
         explanation=(
-            f"{len(steps)} hosts were recorded to the end of their first epoch. {each} steps, the "
-            f"others {usual}. In synchronous training, a worker that runs out of batches drops "
-            f"out, and the others wait for it."
+            f"{len(steps)} hosts were recorded to the end of their first epoch. In it, {each}, and "
+            f"{rest} ran {usual} steps. In synchronous training, a worker that runs out of "
+            f"batches drops out, and the others wait for it."
         ),
         change=Change(
             "Give every worker the same number of batches.",
