@@ -349,7 +349,7 @@ def test_a_profile_of_a_part_of_the_epoch_is_not_the_epoch(tmp_path: Path) -> No
     finding = found(little_was_traced.check(part), "note")
     assert finding.title == "Only 3% of the epoch was traced"
     assert "profiler.experimental" in finding.change.after
-    assert "is only an estimate; a longer profile would show it" in finding.explanation
+    assert "is only estimated; a longer profile would show it" in finding.explanation
     assert part.estimate is not None
     assert finding.lost_ps == part.estimate.ledger.buckets_ps["unknown"], "what is left unknown"
     assert no_trace.check(part) is None

@@ -8,9 +8,9 @@ Why it stalls
 Saving reads every variable, turns it into bytes and writes a file. Training waits until it is done.
 
 How it is measured
-By two signs between calls of the train function: ops that write checkpoints (SaveV2), or a series
-of variable reads with nothing else in between, which is how Keras saves. The Python after the reads
-counts as part of the save.
+By either of two signs between calls of the train function: ops that write checkpoints (SaveV2), or
+a series of variable reads with nothing else in between, which is how Keras saves. The Python after
+the reads counts as part of the save.
 
 Example
 ModelCheckpoint(save_freq=1) on a model of 8 MB: 28 ms after each of 50 steps.

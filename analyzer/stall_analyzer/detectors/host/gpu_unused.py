@@ -1,8 +1,8 @@
 """The machine has a GPU, but training did not use it.
 
 What it finds
-A device that the profiler lists, with no sign that it did any work: no kernels, no
-allocations, no thread that monitors it.
+A device that the profiler lists, with no sign that it did any work: no kernels, no allocations, no
+thread that monitors it.
 
 Why it stalls
 The model computes on the CPU while the faster device sits idle.

@@ -52,8 +52,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"A Python function inside the step takes {seconds(each)} of each step",
         explanation=(
-            f"The step's graph calls back into Python and waits for it: "
-            f"{signals.with_share(lost)}. No other op of the step ran in that time."
+            f"The step's graph calls back into Python. It waited {signals.with_share(lost)} for "
+            f"that, and no other op of the step ran in the meantime."
         ),
         change=Change(
             "Write the function with TensorFlow ops or keras.ops, or move it into the input "

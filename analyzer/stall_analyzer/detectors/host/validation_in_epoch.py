@@ -20,8 +20,8 @@ Use validation_steps=… to validate on part of the data, or validation_freq=5 t
 epoch.
 
 Blind spots
-An evaluation that a callback runs is found only where its steps differ from the training
-steps. How many batches are enough is for you to judge.
+An evaluation that a callback runs is found only where its steps differ from the training steps. How
+many batches are enough is for you to judge.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from stall_analyzer.detectors.gains import every_epoch, partly
 from stall_analyzer.detectors.severity import ACT_SHARE
 from stall_analyzer.model.causes import BUCKETS
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import percent, seconds
+from stall_analyzer.model.format import counted, percent, seconds
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.model.timeline import starts_and_ends
 from stall_analyzer.signals.signals import Signals
@@ -64,7 +64,7 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(signals, again, gain),
         title=f"Validation takes {seconds(lost)} ({percent(lost, signals.window_ps)} of the epoch)",
         explanation=(
-            f"After {training or 'the'} training steps came {steps or 'the'} validation steps, "
+            f"After {_steps_of('training', training)} came {_steps_of('validation', steps)}, "
             f"which took {seconds(lost)} of the first epoch's {seconds(signals.window_ps)}. The "
             "model learns nothing in that time."
         ),
@@ -83,6 +83,10 @@ def check(signals: Signals) -> Finding | None:
         confidence=0.85,
         evidence=signals.evidence_at(*starts_and_ends(phases), "validation"),
     )
+
+
+def _steps_of(phase: str, count: int) -> str:
+    return counted(count, f"{phase} step") if count else f"the {phase} steps"
 
 
 def _severity(signals: Signals, again_ps: int, gain: Gain) -> Severity:

@@ -43,7 +43,7 @@ def check(signals: Signals) -> Finding | None:
         title="The GPU was used but not traced",
         explanation=(
             f"According to the host, {listed(devices.listed)} {was} in use, but no event in the "
-            "trace is from a GPU: the profiler could not reach CUPTI."
+            "trace is from a GPU: most likely, the profiler could not reach CUPTI."
             + (f" That leaves {signals.with_share(unknown)} unexplained." if unknown else "")
         ),
         change=Change(

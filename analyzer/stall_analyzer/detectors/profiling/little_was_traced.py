@@ -58,7 +58,7 @@ def check(signals: Signals) -> Finding | None:
     first = min(aligned.covered_ps[0] for aligned in signals.traces)
     known = "is not known"
     if signals.estimate is not None:
-        known = "is only an estimate; a longer profile would show it"
+        known = "is only estimated; a longer profile would show it"
     return Finding(
         severity="note",
         title=f"{_share(signals)} of the epoch was traced",

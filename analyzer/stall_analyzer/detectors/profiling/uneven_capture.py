@@ -51,8 +51,7 @@ def check(signals: Signals) -> Finding | None:
         else f"At no time were {every} hosts profiled together",
         explanation=(
             f"The longest profile covers {seconds(longest)} of the window, and the shortest (on "
-            f"{least}) covers {seconds(total(*spans[least]))}. All hosts were profiled at the same "
-            f"time for {seconds(common)}; only that part shows which host waits for which."
+            f"{least}) covers {seconds(total(*spans[least]))}. {_shows(common)}"
         ),
         change=Change(
             "Profile all hosts at the same time.",
@@ -61,4 +60,13 @@ def check(signals: Signals) -> Finding | None:
             'tf.profiler.experimental.client.trace(",".join(hosts), logdir, duration_ms=5000)',
         ),
         confidence=0.95,
+    )
+
+
+def _shows(common: int) -> str:
+    if not common:
+        return "No moment was profiled on all hosts, so nothing shows which host waits for which."
+    return (
+        f"All hosts were profiled at the same time for {seconds(common)}; only that part shows "
+        f"which host waits for which."
     )
