@@ -4,8 +4,8 @@ What it finds
 Time in which a GPU or TPU computed nothing because data was being copied from it or within it.
 
 Why it stalls
-A copy that does not overlap with computation is a wait. Data is copied back when Python
-asks for a value, such as `float(loss)` after every step, or when weights are kept on the host.
+A copy that does not overlap with computation is a wait. Data is copied back when Python asks for a
+value, as `float(loss)` does after every step, or when weights are kept on the host.
 
 How it is measured
 Copies on the device's streams, or TPU ops that wait for a copy, while no kernel ran.

@@ -22,9 +22,9 @@ Move fewer bytes: bfloat16 or float16 halves them. A larger batch makes more use
 is fetched; jit_compile=True fuses element-wise ops so that intermediate results are never written.
 
 Blind spots
-Needs a trace of the device in which the compiler recorded the traffic: XLA does so
-on TPUs, but most GPU traces lack it. A model that consists of such ops is as fast as the device
-allows, so the ledger still calls this time compute.
+Needs a trace of the device in which the compiler recorded the traffic: XLA does so on TPUs, but
+most GPU traces lack it. A model that consists of such ops is as fast as the device allows, so the
+ledger still calls this time compute.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def check(signals: Signals) -> Finding | None:
     if end is None or not end.out_of_memory:
         return None
     finished = signals.progress is not None and signals.progress.finished
-    far = f" It had reached {end.progress.words}." if end.progress is not None else ""
+    far = f" The run had reached {end.progress.words}." if end.progress is not None else ""
     return Finding(
         severity="consider" if finished else "act",
         title=f"Out of memory: {end.words}",

@@ -21,9 +21,9 @@ What to do
 Keep numbers, not tensors: `float(loss)`, or `.numpy()` for small tensors. In a custom loop, look
 for lists of losses, gradients or outputs, and for a persistent GradientTape.
 
-If a graph is built nearly every second, the graphs are what makes the process grow: pass numbers as
-tensors, and create each tf.function once. If building them also takes much time, the growth is
-reported only as retracing (ST104).
+If a graph is built nearly every second, it is the graphs that make the process grow: pass numbers
+as tensors, and create each tf.function once. If building them also takes a lot of time, the growth
+is reported only as retracing (ST104).
 
 Blind spots
 Python's and NumPy's own memory is seen only by a capture. On a CPU without

@@ -18,7 +18,7 @@ cuMemAlloc took 2.1 s in the first steps.
 
 What to do
 Allocate the memory all at once: leave growth off, or set a limit
-(set_logical_device_configuration). Against fragmentation, use TF_GPU_ALLOCATOR=cuda_malloc_async.
+(set_logical_device_configuration). To avoid fragmentation, use TF_GPU_ALLOCATOR=cuda_malloc_async.
 
 Blind spots
 If the program itself calls set_memory_growth, no message is printed. If other programs share the

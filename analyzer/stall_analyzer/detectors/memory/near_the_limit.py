@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"{pool.name} was {percent(pool.peak_bytes, limit)} full",
         explanation=(
             f"At its peak, the run had {size(pool.peak_bytes)} of {size(limit)} in use; "
-            f"{size(max(limit - pool.peak_bytes, 0))} was left, while individual requests went up "
+            f"{_left(limit - pool.peak_bytes)} was left, while individual requests went up "
             f"to {size(pool.largest_request_bytes)}. Nothing has had to wait for memory yet, but "
             f"with a slightly larger batch or sequence, something will."
         ),
@@ -64,3 +64,7 @@ def check(signals: Signals) -> Finding | None:
         ),
         confidence=0.8,
     )
+
+
+def _left(count: int) -> str:
+    return size(count) if count > 0 else "nothing"

@@ -67,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
             f"About {seconds(lost)} of the first epoch went to element-wise ops of the "
             f"{_optimizer(signals.keras)}. In every step, these ops go through whole variables and "
             f"their slots at the speed of the memory, whatever the batch size."
-            + (f" The largest variable is the table of {embedding}." if embedding else "")
+            + (f" The largest embedding is {embedding}." if embedding else "")
             + room_for_larger_batch(signals)
         ),
         change=_change(embedding),
@@ -103,7 +103,7 @@ def _embedding(keras: KerasConfig | None) -> str:
     if not rows:
         return ""
     widest = max(rows, key=lambda name: rows[name])
-    return f"the Embedding layer {widest!r} with {rows[widest]} rows"
+    return f"layer {widest!r} with {rows[widest]} rows"
 
 
 def _change(embedding: str) -> Change:

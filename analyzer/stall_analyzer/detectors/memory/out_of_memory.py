@@ -16,8 +16,8 @@ Example
 Step 6 asked for 300 MB while 224 MB was free, and failed after 10.0 s.
 
 What to do
-Make the batch, the images or the sequences smaller. Free memory that is held outside the step. If
-only some batches are too large, limit their size in the pipeline rather than catching the error.
+Make the batch, the images or the sequences smaller. Release memory that is held outside the step.
+If only some batches are too large, limit their size in the pipeline rather than catching the error.
 
 Blind spots
 How much memory a failing op asked for is not recorded; it is known only if the same op succeeded
