@@ -83,10 +83,10 @@ def _booked(signals: Signals) -> Finding | None:
     if cost is None or severity is None:
         return None
     gain, often = removed(cost.spent_ps), cost.count >= OFTEN
-    times = "once" if cost.count == 1 else f"{cost.count:,} times"
+    times = ", once" if cost.count == 1 else f" each time, {cost.count:,} times in all"
     return Finding(
         severity=severity,
-        title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}, {times}",
+        title=f"{cost.name} takes {seconds(cost.spent_ps // max(cost.count, 1))}{times}",
         explanation=(
             f"{cost.name} took {signals.with_share(cost.spent_ps)}, including everything it "
             f"calls, as timed by the capture.{cost.where_sentence}"

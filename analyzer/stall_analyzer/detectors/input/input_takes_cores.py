@@ -72,7 +72,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{'The batches are on time, but preparing' if in_time else 'Preparing batches'}"
             f"{' them' if in_time else ''}{where} takes up cores that the steps need, so each "
-            "step takes longer. How much longer is only an estimate."
+            "step takes longer. How much longer can only be estimated."
             + (" More parallel calls would make it worse." if in_time else "")
         ),
         change=_change(signals, maps[0] if maps else None, in_time),
