@@ -61,6 +61,14 @@ def percent(part: float, whole: float) -> str:
     return f"{share:.0f}%"
 
 
+def at_least(share: float) -> str:
+    """`At least 94%`, `More than 99%` or `All`: the beginning of "… of the units"."""
+    said = percent(share, 1)
+    if said == "100%":
+        return "All"
+    return f"More than {said[1:]}" if said.startswith(">") else f"At least {said}"
+
+
 def size(count: int) -> str:
     """Bytes in a suitable unit: 512 kB, 300 MB, 1.5 GB."""
     for unit_bytes, unit in ((1_000_000_000, "GB"), (1_000_000, "MB"), (1_000, "kB")):

@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         else "note"
         if has_learned(signals.learning)
         else "consider",
-        title=f"{name} normalizes batches of one example, which leaves nothing of them",
+        title=f"{name} normalizes batches of one example, which erases the input",
         explanation=(
             f"In training, {name} subtracts the mean of the batch, which is the example itself. "
             "Every later layer sees the same numbers for every input, and no gradient reaches the "

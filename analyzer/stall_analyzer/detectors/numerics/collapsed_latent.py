@@ -22,8 +22,8 @@ Put both terms on the same scale: sum both over the dimensions of one example, t
 batch. If it still collapses, slowly raise the weight of the divergence from 0.
 
 Blind spots
-Metrics with other names are not recognized. A divergence that only regularizes codes which do not
-depend on it looks the same.
+Metrics with other names are not recognized. If the divergence is only a regularizer, and the latent
+code does not depend on it, its fall to 0 looks the same.
 """
 
 from __future__ import annotations

@@ -95,7 +95,7 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
         severity="act" if agrees else "consider",
         title=f"The inputs contain NaN or infinite values (first seen in step {step})",
         explanation=(
-            f"Up to {share} of the inputs in a sampled batch are not numbers. They make every "
+            f"In the worst sampled batch, {share} of the inputs are not numbers. They make every "
             f"number computed from them NaN. If the loss still looks healthy, relu has turned NaN "
             f"into 0, and the weights before the relu are lost."
         ),

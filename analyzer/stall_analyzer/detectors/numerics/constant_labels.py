@@ -49,11 +49,12 @@ def check(signals: Signals) -> Finding | None:
     # Data of one class may come first by design, and the others in later calls of fit.
     is_compared = learning.settings.loss in COMPARING and (learning.step_count or 0) >= LEAST_STEPS
     is_compared &= not is_first_epoch_alone(signals)
+    sampled = "one batch" if batches.looks == 1 else f"{batches.looks} batches"
     return Finding(
         severity="act" if is_compared else "note",
         title=f"All labels are the same: {labels.mean:.4g}",
         explanation=(
-            f"{labels.seen} labels from {batches.looks} batches were sampled, and all of them are "
+            f"{labels.seen} labels from {sampled} were sampled, and all of them are "
             "the same. A model that always outputs this label is perfect, so there is nothing to "
             "learn."
         ),

@@ -49,7 +49,7 @@ import numpy as np
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
 from stall_analyzer.model.event_log import KerasConfig
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent
+from stall_analyzer.model.format import at_least
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.numerics.learning import FLAT_LEAST_STEPS
@@ -136,7 +136,7 @@ def _of_capture(signals: Signals) -> Finding | None:
     learned_nothing = signals.learned_nothing
     return Finding(
         "act" if learned_nothing else "note",
-        f"At least {percent(share, 1)} of the units of {mostly[0]} are dead",
+        f"{at_least(share)} of the units of {mostly[0]} are dead",
         f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} measured "
         f"steps. "
         + (

@@ -86,8 +86,8 @@ def _reach(settings: ModelSettings) -> _Reach | None:
         units = output.units if output is not None else None
         if not units:
             return None
-        classes = f"from 0 to {units - 1}" if units > 1 else "0 only"
-        why = f"the last layer has {counted(units, 'unit')}, for classes {classes}"
+        classes = f"classes from 0 to {units - 1}" if units > 1 else "class 0 only"
+        why = f"the last layer has {counted(units, 'unit')}, for {classes}"
         return _Reach(0.0, units - 1.0, why)
     if loss in SHARES:
         return _Reach(0.0, 1.0, f"{loss} expects probabilities from 0 to 1")

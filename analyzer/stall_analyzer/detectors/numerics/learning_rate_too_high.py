@@ -13,7 +13,7 @@ The rate is the one logged at the end of the first epoch, or the one in the stor
 multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in learning_rates.py. The loss of
 the last third of the steps is compared with that of the first step, which no update has touched,
 and with ln(K), the loss of guessing among K classes. If the loss rose far above its start but came
-back, that is only worth a hint.
+back, the finding is rated only "consider".
 
 Example
 Adam at 1.0, a thousand times its default: the loss jumps from 1.7 to 90 within five steps and ends

@@ -17,7 +17,7 @@ loss counts as not moving if the epochs differ by less than 1% and no trend stan
 noise of the steps. A loss that is still at or above the cost of a constant answer after three
 epochs leaves no doubt. A capture measures the updates themselves: if they are below a millionth of
 the weights in every layer, nothing moves. A rate counts as reduced to almost nothing if it stays
-below a thousandth of its maximum for at least three epochs or six measured steps, and the loss had
+below a thousandth of its maximum for at least three epochs or six measured steps, and the loss has
 not already fallen to half.
 
 Example
@@ -114,7 +114,7 @@ def check(signals: Signals) -> Finding | None:
 
 def _gone_at(learning: LearningSignals) -> int | None:
     """The first epoch that ended with a rate of almost nothing, if the loss has not moved since and
-    had not fallen to half: the schedule was too fast, and this is not the end of a training."""
+    had not fallen to half: the schedule was too fast, and this is not the end of training."""
     epochs = min(len(learning.learning_rates), len(learning.epoch_losses))
     rates, losses = learning.learning_rates[:epochs], learning.epoch_losses[:epochs]
     useful = np.flatnonzero(rates > GONE * rates.max(initial=0.0))

@@ -43,12 +43,11 @@ def check(signals: Signals) -> Finding | None:
     if not layers.is_linear:
         return None
     learned_nothing, hidden = signals.learned_nothing, layers.hidden
-    names = listed([layer.name for layer in hidden[:NAMED_MOST]])
-    more = " and more" if len(hidden) > NAMED_MOST else ""
+    names = listed([layer.name for layer in hidden], NAMED_MOST)
     have = "have" if len(hidden) > 1 else "has"
     return Finding(
         severity="act" if learned_nothing else "note",
-        title=f"{names}{more} {have} no activation: the model is linear",
+        title=f"{names} {have} no activation: the model is linear",
         explanation=(
             f"Its {len(layers.weighted)} layers in a row can do no more than a single one: draw "
             f"straight lines."

@@ -60,8 +60,9 @@ def check(signals: Signals) -> Finding | None:
         severity="consider" if reason else "note",
         title="The data is not shuffled: each batch contains labels of one kind",
         explanation=(
-            f"Only {percent(labels.within, 1)} of the variance of the labels is found within "
-            f"individual batches ({batches.looks} were sampled). {reason}"
+            f"Labels in the same batch hardly differ: {percent(labels.within, 1)} of the variance "
+            f"of all labels is found within individual batches ({batches.looks} were sampled). "
+            f"{reason}"
         ).strip(),
         change=_change(signals),
         confidence=0.85 if reason else 0.5,

@@ -30,7 +30,7 @@ activations.
 from __future__ import annotations
 
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent
+from stall_analyzer.model.format import at_least
 from stall_analyzer.model.kinds import Severity
 from stall_analyzer.signals.numerics.layer_series import LayerSeries
 from stall_analyzer.signals.numerics.learned import has_learned
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
     harmless: Severity = "note" if has_learned(signals.learning) else "consider"
     return Finding(
         severity="act" if signals.learned_nothing else harmless,
-        title=f"At least {percent(share, 1)} of the units of {layer} are saturated",
+        title=f"{at_least(share)} of the units of {layer} are saturated",
         explanation=(
             f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} "
             f"measured steps. {activation} is flat far from zero, and that is where its inputs are."

@@ -162,7 +162,9 @@ def _vanishing(signals: Signals, gradients: LayerSeries) -> _BadGradients | None
             f"the gradient norm of {layer} is {usual:.1e}, {last / usual:,.0f} times smaller than "
             f"that of {gradients.layers[-1]}{unmoved}"
         )
-        return _BadGradients(True, text, f"{layer} and the layers before it do not learn", 0.9)
+        is_first = layer == gradients.layers[0]
+        who = f"{layer} does" if is_first else f"{layer} and the layers before it do"
+        return _BadGradients(True, text, f"{who} not learn", 0.9)
     return None
 
 

@@ -176,7 +176,7 @@ def _squared(settings: ModelSettings) -> Mismatch | None:
     if settings.output.activation != "softmax":
         return None
     return Mismatch(
-        "Mean squared error on softmax outputs",
+        "The loss is the mean squared error of softmax outputs",
         "This works, but its gradient vanishes where the model is confidently wrong; "
         "cross-entropy learns faster there.",
         Change("Use cross-entropy.", _loss("mse"), _loss("categorical_crossentropy")),

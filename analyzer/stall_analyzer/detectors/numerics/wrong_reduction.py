@@ -55,10 +55,12 @@ def check(signals: Signals) -> Finding | None:
     learned_nothing = by_gradient and (signals.learned_nothing or broken)
     first = learning.first_loss
     size = signals.batch_size
-    examples = f"{size:,} examples" if size else "all examples of a batch"
+    over = "the batch, so steps grow with the batch size"
+    if size is not None and size > 1:
+        over = f"{size:,} examples, which makes steps {size:,} times as large"
     return Finding(
         severity="act" if learned_nothing else "note",
-        title=f"The loss is summed over {examples}, which makes steps that many times larger",
+        title=f"The loss is summed over {over}",
         explanation=(
             (
                 'The loss has reduction="sum".'

@@ -95,7 +95,7 @@ def baseline_of(learning: LearningSignals) -> Baseline | None:
     if share is not None and share >= 1 / settings.classes + ABOVE_CHANCE:
         bound = _entropy_bound(share, settings.classes)
         least = (1 - CLEARLY) * bound if settings.classes == 2 else OF_THE_BOUND * bound
-        words = f"always giving the answer that is right for {share:.3g} of the examples"
+        words = f"always giving the answer that is right for {100 * share:.3g}% of the examples"
         return Baseline(bound, least, words, is_bound=settings.classes > 2)
     words = f"giving each of {settings.classes} classes the same probability"
     return Baseline(settings.guess_loss, (1 - CLEARLY) * settings.guess_loss, words)
