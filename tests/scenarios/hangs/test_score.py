@@ -13,7 +13,7 @@ SLOW = {**STUCK, "status": "slow"}
 DEAD = {**STUCK, "status": "dead", "bucket": "communication"}
 
 
-def answer(status: str, primary: str, explanation: str = "It was at /x.py:3 read") -> Any:
+def answer(status: str, primary: str, explanation: str = "The thread was at /x.py:3 read") -> Any:
     finding = {"id": "ST510", "explanation": explanation}
     return {"verdict": {"status": status, "primary": primary}, "findings": [finding]}
 
@@ -24,7 +24,7 @@ def answer(status: str, primary: str, explanation: str = "It was at /x.py:3 read
         (STUCK, answer("stuck", "input"), True),
         (STUCK, answer("stuck", "host"), False),
         (STUCK, answer("dead", "input"), False),
-        (STUCK, answer("stuck", "input", "It was at /x.py:9 other"), False),
+        (STUCK, answer("stuck", "input", "The thread was at /x.py:9 other"), False),
         (DEAD, answer("dead", "communication", ""), True),
         (DEAD, answer("stuck", "communication"), False),
         (SLOW, answer("dead", "unknown"), True),

@@ -48,7 +48,7 @@ def check(signals: Signals) -> Finding | None:
 
 def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
     finished = signals.progress is not None and signals.progress.finished
-    far = f" It had reached {end.progress.words}." if end.progress is not None else ""
+    far = f" By then, the job had reached {end.progress.words}." if end.progress is not None else ""
     return Finding(
         severity="consider" if finished else "act",
         title=f"The job ended early: {end.words}",

@@ -32,7 +32,7 @@ the generator at train.py:41 is waiting in queue.Queue.get() and will never cont
 What to do
 Give waits a timeout that raises an error, so that the run fails where it would otherwise hang.
 `--threads` shows what all threads were doing. If a worker of a cluster is missing, look at that
-worker first. Without a capture, find out where the process is (`stall-analyze attach PID`).
+worker first. Without a capture, find out what the process is doing: `stall-analyze attach PID`.
 
 Blind spots
 A Python loop that calls something, or the tracing of a function, may be long or endless: the report
@@ -94,8 +94,8 @@ def _of_stall(signals: Signals, stall: Stall, ending: Ending | None) -> Finding:
     blamed = stall.blamed
     start_ps, end_ps = _in_window(signals, stall)
     stack = blamed.stack if blamed is not None else ()
-    shown = f"It was at {', called from '.join(stack)}." if stack else ""
-    seen = "It was watched for" if stall.attached else "No step finished for"
+    shown = f"The thread was at {', called from '.join(stack)}." if stack else ""
+    seen = "The process was watched for" if stall.attached else "No step finished for"
     what_shows_it = f"{seen} {seconds(stall.lasted_ps)}: {stall.why}."
     told = (what_shows_it, shown, _other_threads(stall), ending.sentence if ending else "")
     return Finding(
@@ -227,7 +227,7 @@ def _explanation(progress: LoggedProgress, silent: bool) -> str:
     if silent:
         return (
             f"{text} The last record was written {seconds(progress.silence_ps or 0)} after the "
-            f"last of them: until then, training had stopped or the program was doing something "
+            f"last of them: in between, training had stopped or the program was doing something "
             f"else."
         )
     return (

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 ASK_THE_PROCESS = Change(
     "Check whether the process is still running and the event file is still growing. If the "
-    "process is running but the file is not growing, find out where the process is.",
+    "process is running but the file is not growing, find out what the process is doing.",
     "",
     "stall-analyze attach PID    # what each thread is doing, and whether it is stuck\n"
     "# next time, a capture records that by itself\n"
@@ -38,7 +38,7 @@ STEPS_PER_EPOCH = Change(
     "model.fit(dataset.repeat(), steps_per_epoch=n // batch_size)",
 )
 VALIDATION_STEPS = Change(
-    "Say how many steps a validation has, or leave out repeat(): Keras restarts the data each time "
+    "Say how many steps validation takes, or leave out repeat(): Keras restarts the data each time "
     "by itself.",
     "model.fit(data, validation_data=held_out.repeat())",
     "model.fit(data, validation_data=held_out)",
@@ -48,8 +48,8 @@ _WAIT_FOR_IT = Change(
     "Wait, or make that code faster: it was still working when the capture ended."
 )
 _SEE_ITS_LOOP = Change(
-    "Check whether its loop can end: something in the loop must make its condition false. If it "
-    "can, wait, or make that code faster.",
+    "Check whether the loop can end: something in it must make its condition false. If it can end, "
+    "wait, or make it faster.",
     "while error > tolerance:",
     "for _ in range(most_rounds):  # and stop early",
 )
@@ -75,8 +75,7 @@ _RECURSION = Change(
 # What TensorFlow is doing, whether or not it can end.
 _OF_WORK: dict[WaitKind, Change] = {
     "endless_data": Change(
-        "Say how many steps this call has, or give it the data before repeat(): data that repeats "
-        "never ends.",
+        "Limit the number of steps, or leave out repeat(): data that repeats never ends.",
         "model.evaluate(dataset.repeat())",
         "model.evaluate(dataset)  # or steps=n; elsewhere dataset.take(n)",
     ),
@@ -162,8 +161,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         'if __name__ == "__main__":\n    pool = Pool(8, initializer=init)  # does init() fail?',
     ),
     "event": Change(
-        "Find out what should have set it: a thread that failed or never got that far. Give the "
-        "wait a timeout.",
+        "Find out what should have set the event: a thread that failed or never got that far. Give "
+        "the wait a timeout.",
         "event.wait()",
         f"if not event.wait(timeout=60){_OR_FAIL}",
     ),
@@ -187,8 +186,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         "with numbers:\n    with file:  # everywhere",
     ),
     "thread": Change(
-        "The thread it waits for does not end: find out what it is doing. Tell it to stop, or "
-        "give the wait a timeout.",
+        "The other thread does not end: find out what it is doing. Tell it to stop, or give the "
+        "wait a timeout.",
         "thread.join()",
         f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}",
     ),
@@ -216,7 +215,7 @@ _BY_KIND: dict[WaitKind, Change] = {
         "fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # raises BlockingIOError",
     ),
     "open": Change(
-        "A named pipe opens only when a process opens its other end; a file on a network folder, "
+        "A named pipe opens only when a process opens its other end; a file in a network folder, "
         "only when the server answers. Write to an ordinary file on a local disk.",
     ),
     "pipe": Change(
@@ -231,7 +230,7 @@ _BY_KIND: dict[WaitKind, Change] = {
         "",
     ),
     "polling": Change(
-        "Find out why it never happens: a file that is never written, a lock file that a killed "
+        "Find out why the wait never ends: a file that is never written, a lock file that a killed "
         "job left behind, a service that is down. Make the loop give up after a while.",
         "while not path.exists():\n    time.sleep(1)",
         "while not path.exists():\n    time.sleep(1)\n    if time.monotonic() > deadline:\n"
@@ -258,13 +257,13 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "service": Change(
         "Start the dispatcher of the tf.data service and its workers, and make sure that "
-        "distribute() is given their address.",
+        "distribute() is given the dispatcher's address.",
         "",
         "dispatcher = tf.data.experimental.service.DispatchServer()\nservice=dispatcher.target",
     ),
     "batch": Change(
         "Find out what the input is waiting for: a queue that is no longer filled, or a source "
-        "that does not answer. Run it by itself.",
+        "that does not answer. Run the input by itself.",
         "",
         "for n, batch in enumerate(dataset):\n    print(n)",
     ),
@@ -274,7 +273,9 @@ _BY_KIND: dict[WaitKind, Change] = {
 def change_after(ending: Ending) -> Change:
     """The change for a run that has ended and was not stuck before."""
     if ending.out_of_memory:
-        return Change("Give it more memory, or a smaller batch, shuffle buffer or cache.")
+        return Change(
+            "Give the process more memory, or use a smaller batch, shuffle buffer or cache."
+        )
     if not ending.has_failed:
         return Change("Check the end of the program's own output.")
     frame = ending.place or ending.defined_at
@@ -306,8 +307,8 @@ def change_for(stall: Stall) -> Change:
     if blamed.bucket == "communication" and blamed.kind == "peers":
         return _CLUSTER
     return _BY_KIND.get(blamed.kind) or Change(
-        f"Find out what should wake {blamed.subject}: perhaps a thread that failed, a lock that "
-        f"is acquired twice, or a server that does not answer. Give the wait a timeout.",
+        "Find out what should end this wait: perhaps a thread that failed, a lock that is acquired "
+        "twice, or a server that does not answer. Give the wait a timeout.",
     )
 
 

@@ -1,4 +1,4 @@
-"""What a training without progress is waiting for, according to the stacks of its threads.
+"""What training without progress is waiting for, according to the stacks of its threads.
 
 The main thread says the most: it is in the user's own code, or inside TensorFlow. Inside TensorFlow
 it waits for Python that TensorFlow called (a generator, a py_function), for other workers, or for

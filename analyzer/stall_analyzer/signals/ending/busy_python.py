@@ -73,7 +73,8 @@ def endless_loop(scene: Scene, reason: Blamed) -> tuple[str, Blamed] | None:
     if loop is None or not _may_not_go_on(scene, loop):
         return _awaited_spins(scene, reason)
     what = "has no way out" if loop.has_no_end else "calls no function"
-    why = f"all {len(scene.calm)} times the capture looked, it was in this loop, which {what}"
+    looked = f"all {len(scene.calm)} times the capture looked"
+    why = f"{looked}, the thread was in this loop, which {what}"
     return why, replace(reason, waits_in=_goes_round(loop))
 
 

@@ -1,7 +1,7 @@
 """How a job ended and what it warned about, according to its console, if that is this run's.
 
 A console log next to a run may come from another process or an earlier run. Its times show which:
-the console of a training begins before it and is written for as long as it runs.
+a run's console begins before the run does, and is written for as long as it lasts.
 """
 
 from __future__ import annotations

@@ -106,7 +106,7 @@ def _is_in_fit(look: Look) -> bool:
 
 def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: int) -> Stall:
     if reason is not None and scene.has_peers and reason.bucket != COMMUNICATION:
-        reason = replace(reason, subject=f"{reason.subject} of {scene.me}")
+        reason = replace(reason, subject=_of_worker(reason.subject, scene.me))
     until_ns = max(scene.looks[-1].ns, since_ns)
     step = scene.last.step
     if is_held(scene.last):  # it does not know about steps that finished shortly before
@@ -124,12 +124,21 @@ def _stall(scene: Scene, state: str, why: str, reason: Blamed | None, since_ns: 
     )
 
 
+def _of_worker(subject: str, worker: str) -> str:
+    """The subject with its worker after the noun: a clause may follow."""
+    for clause in (" does not exit:", ","):
+        noun, begins, rest = subject.partition(clause)
+        if begins:
+            return f"{noun} of {worker}{begins}{rest}"
+    return f"{subject} of {worker}"
+
+
 # ---------------------------------------------------------------- a pause that ended
 
 
 def _pause_before_the_end(scene: Scene) -> Stall | None:
-    """A pause between steps that was too long, in a training that was ended no later after it than
-    it lasted: the next such pause was under way."""
+    """A pause between steps that was too long, if the run was ended before it had continued for as
+    long as the pause had lasted: the next such pause was under way."""
     dumps = [d for d in scene.capture.dumps if d.reason == StopReason.NO_STEP and d.step]
     end = scene.capture.end
     if not dumps or (end is not None and end.reason == StopReason.EXIT):
@@ -161,13 +170,9 @@ def _endless(scene: Scene) -> tuple[str, str, Blamed | None] | None:
     if is_held(scene.last) or was_held_there(scene) or not is_over_the_limit(scene):
         return None
     if (found := endless_work(scene)) is not None:
-        return ENDLESS, "it was working the whole time and cannot end", found
+        return ENDLESS, WORKS_FOREVER, found
     if (found := fixed_loop(scene)) is not None:
-        return (
-            ENDLESS,
-            "what its condition depends on was recomputed and was always the same",
-            found,
-        )
+        return ENDLESS, NEVER_CHANGES, found
     return None
 
 
@@ -204,9 +209,11 @@ def _rests(reason: Blamed) -> bool:
     return reason.kind != "user" and stack_of(reason.thread).rests  # not in a debugger
 
 
-RESTS = "it is waiting for its user or for requests, as notebooks and servers do"
-REPLACED = "its pool had different workers each time, and none of the tasks was done"
-POLLS = "it kept sleeping in one place, and nothing else happened"
+WORKS_FOREVER = "the process was at work the whole time, on something that cannot end"
+NEVER_CHANGES = "what the loop's condition depends on was recomputed and was always the same"
+RESTS = "the process is waiting for its user or for requests, as notebooks and servers do"
+REPLACED = "the pool had different workers each time, and none of its tasks was done"
+POLLS = "the thread kept sleeping in one place, and nothing else happened"
 
 
 def _polled(scene: Scene, reason: Blamed) -> Blamed | None:
@@ -255,7 +262,7 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
     """What is still doing something, so that the rest only has to wait; empty: nothing."""
     if not _waits_for_nobody_here(scene, reason):
         if cores is not None and cores >= IDLE_CORES:
-            return f"{_who(reason)} was at work, using {percent(cores, 1)} of a core{_in(reason)}"
+            return f"{_who(reason)} was at work, using {_of_cores(cores)}{_in(reason)}"
         if is_reading(scene):
             return "the process was reading from disk"
     if reason is None:
@@ -265,7 +272,7 @@ def _what_moves(scene: Scene, reason: Blamed | None, cores: float | None) -> str
     if reason.kind in OF_PROCESSES and (busy := busy_child(scene)):
         return f"{busy}, was at work"
     if reason.kind == "pool" and len({look.tasks_left for look in scene.calm}) > 1:
-        return "its pool finished some of its tasks"
+        return "the pool finished some of its tasks"
     if reason.kind == "socket" and is_served(scene, reason.thread):
         return f"{reason.subject} still received something through its socket now and then"
     if reason.bucket == COMMUNICATION and (busy := _busy_worker(scene)):
@@ -279,6 +286,11 @@ def _waits_for_nobody_here(scene: Scene, reason: Blamed | None) -> bool:
     if reason is None or reason.kind not in FROM_OUTSIDE:
         return False
     return stands_still(scene) and is_blocked(scene, reason.thread)
+
+
+def _of_cores(cores: float) -> str:
+    """`97% of a core`, `3.4 cores`"""
+    return f"{cores:.1f} cores" if cores >= 1.05 else f"{percent(cores, 1)} of a core"
 
 
 def _who(reason: Blamed | None) -> str:
@@ -312,10 +324,10 @@ def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blame
     main = scene.last.main
     calls = stack_of(main).library_calls if main is not None else ()
     if reason is not None and any(module_of(f).partition(".")[0] == "re" for f in calls):
-        why = "no Python could run, because matching it holds the interpreter"
+        why = "no Python could run, because matching a regular expression holds the interpreter"
         does = "is matching a regular expression that takes forever"
         return ENDLESS, why, replace(reason, waits_in=does)
-    why = "native code held the interpreter, which may have been computing or waiting"
+    why = "native code, which may have been computing or waiting, held the interpreter"
     return UNSURE, why, reason
 
 

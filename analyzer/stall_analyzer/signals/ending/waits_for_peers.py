@@ -50,7 +50,7 @@ def _missing(capture: Capture, others: Sequence[Capture]) -> str:
             absent.append(f"{task}, which has left no record here")
         elif other is not None and _is_silent(capture, other):
             silent.append(f"{task}, which was last heard from at {moment(other.last_ns)}")
-    return " and ".join(absent or silent)
+    return ", and ".join(absent or silent)
 
 
 def _at_other_places(scene: Scene) -> str:

@@ -31,6 +31,7 @@ from stall_analyzer.signals.ending.scene import (
 MEETS = ("wait", "wait_for")  # not `acquire`: a lock is held, not met at
 THREADING = pattern(r"/threading\.py$")
 SPEAKS = ("socket", "multiprocessing.connection")
+DOES_NOT_EXIT = "the process does not exit:"
 
 
 def python_of_main(scene: Scene, thread: ThreadStack) -> Blamed | None:
@@ -127,14 +128,13 @@ def keeps_alive(scene: Scene) -> Blamed | None:
     assert thread is not None
     stack, wait = stack_of(thread), wait_in_scene(scene, thread)
     at = f" at {stack.users.place}" if stack.users is not None else ""
-    name = "it"
+    who = "it"
     if alive:
-        name = f"the thread {thread.name or 'without a name'}{at}, which is not a daemon,"
-    does = wait.words if wait is not None else "is still running"
+        who = f"the thread {thread.name or 'without a name'}{at}, which is not a daemon,"
     return Blamed(
         bucket="host",
-        subject="the process does not exit:",
-        waits_in=f"{name} {does}",
+        subject=f"{DOES_NOT_EXIT} {who}",
+        waits_in=wait.words if wait is not None else "is still running",
         stack=proof(stack, PROOF_LINES),
         kind="exit",
         thread=thread,
@@ -148,7 +148,7 @@ def exit_handler(scene: Scene, thread: ThreadStack) -> Blamed:
     sleeping = sleeps(scene, thread)
     return Blamed(
         bucket="host",
-        subject=f"the process does not exit: its exit handler{at}",
+        subject=f"{DOES_NOT_EXIT} its exit handler{at}",
         waits_in=wait.words if wait is not None and not sleeping else "",
         stack=proof(stack, PROOF_LINES),
         sleeps=sleeping,
