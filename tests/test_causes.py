@@ -39,7 +39,7 @@ def test_a_measured_cause_needs_no_experiment() -> None:
 def test_if_two_causes_remain_both_are_shown() -> None:
     found = {"ST305": finding(), "ST323": finding(), "ST326": finding(title="It is linear")}
     first = weighed(found)["ST323"]
-    assert "The following would have the same effect: It is linear." in first.explanation
+    assert "This would have the same effect: It is linear." in first.explanation
     assert "before and after each change" in first.change.text
 
 

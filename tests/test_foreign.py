@@ -42,8 +42,8 @@ def test_a_pytorch_trace_is_named_and_summarized(tmp_path: Path, suffix: str) ->
     assert run["framework"] == "pytorch"
     assert run["verdict"]["status"] == "unknown"
     assert run["verdict"]["sentence"].startswith(
-        "This is a PyTorch trace: 2 steps of about 100 ms in 200 ms, its GPU was at work for 70% "
-        "of that, 60.0 ms went to waiting for a DataLoader."
+        "This is a PyTorch trace: 2 steps of about 100 ms in 200 ms; its GPU was at work for 70% "
+        "of that; 60.0 ms went to waiting for a DataLoader."
     )
     assert "Perfetto" in run["verdict"]["sentence"]
 
@@ -131,7 +131,7 @@ def test_marked_steps_of_a_jax_program_are_not_judged_as_if_they_were_tensorflow
     )
     assert (run["verdict"]["status"], run["buckets_ps"]["host"]) == ("unknown", 0)
     assert run["verdict"]["sentence"].startswith(
-        "A JAX program: 100 ms was traced, with 5 steps of its device; a device was at work for 50%"
+        "A JAX program: 100 ms was traced, with 5 steps on its device; a device was at work for 50%"
     )
 
 

@@ -86,7 +86,7 @@ def test_otherwise_the_candidates_are_named_in_order_with_what_would_decide() ->
     assert verdict.status == "unknown"
     assert verdict.confidence < 0.5
     assert verdict.sentence == (
-        "Input, host or compute: the first epoch took 10.0 s. "
+        "Input, host or compute cost the most: the first epoch took 10.0 s. "
         "Possible times: input 1.00–7.00 s, host 1.00–6.00 s, compute 1.00–5.00 s. "
         "A profile of the whole first epoch would settle it: StallCallback takes one."
     )

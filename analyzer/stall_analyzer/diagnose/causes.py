@@ -69,7 +69,9 @@ def weighed(found: Mapping[str, Finding]) -> dict[str, Finding]:
     if not causes or (len(causes) == 1 and causes[0] not in LINTS):
         return kept
     first, *others = causes
-    rest = "".join(f" The following would have the same effect: {kept[id].title}." for id in others)
+    titles = "; ".join(kept[id].title for id in others)
+    each = "Each of these" if len(others) > 1 else "This"
+    rest = f" {each} would have the same effect: {titles}." if others else ""
     what = "each change" if others else "the change"
     cause, decides = kept[first], ONE_BATCH.format(what=what)
     change = replace(cause.change, text=f"{cause.change.text}{decides}")

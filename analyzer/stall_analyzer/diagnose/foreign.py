@@ -25,7 +25,7 @@ SEEN_IN_ANY: tuple[Bucket, ...] = ("compute", "compile", "memory", "communicatio
 DEVICE_CAUSES = (
     "compute.device", "communication.collective", "memory.transfer", "input.host_to_device_copy"
 )  # fmt: skip
-READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis can read this one"
+READERS = "Perfetto (ui.perfetto.dev) and Holistic Trace Analysis can read PyTorch's"
 
 
 def without_our_frameworks(findings: Mapping[str, Finding]) -> dict[str, Finding]:
@@ -63,7 +63,7 @@ def _of_a_capture(signals: Signals) -> str:
         median = f", later ones {seconds(later[len(later) // 2])}" if later else ""
         took = f": the first epoch took {seconds(signals.window_ps)}{median}"
     return (
-        f"Trained with {name}{took}. Where that time went is not known: a capture can only look "
+        f"Trained with {name}{took}. Where the time went is not known: a capture can only look "
         f"into TensorFlow's steps."
     )
 
@@ -75,7 +75,7 @@ def _of_pytorch(traces: tuple[ForeignTrace, ...]) -> str:
     )
     of_it = "" if len(traces) == 1 else "the longest shows "
     return (
-        f"{which}: {of_it}{_shown(longest)}. Why it takes so long is not analyzed: this tool reads "
+        f"{which}: {of_it}{_shown(longest)}. Where the time went is not analyzed: this tool reads "
         f"TensorFlow's profiles; {READERS}."
     )
 
@@ -93,7 +93,7 @@ def _shown(trace: ForeignTrace) -> str:
         said.append(f"its GPU was at work for {percent(trace.device_ps, duration)} of that")
     if trace.loader_ps:
         said.append(f"{seconds(trace.loader_ps)} went to waiting for a DataLoader")
-    return ", ".join(said)
+    return "; ".join(said)
 
 
 def _of_an_xla_program(signals: Signals) -> Verdict:
@@ -103,7 +103,7 @@ def _of_an_xla_program(signals: Signals) -> Verdict:
     if buckets[primary] <= MOST * window:
         primary = "unknown"
     name, count = NAMES[signals.timeline.framework], len(signals.training_steps)
-    steps = f", with {counted(count, 'step')} of its device" if count else ""
+    steps = f", with {counted(count, 'step')} on its device" if count else ""
     why = (
         "What its steps were waiting for is not known"
         if count
@@ -146,8 +146,8 @@ def _of_scalars(events: EventLog) -> str:
     lasted = f" over {seconds(lasted_ps)}" if lasted_ps else ""
     reached = f", up to step {int(longest.step.max()):,}" if longest.step.max() > 0 else ""
     return (
-        f"Scalars from a loop outside TensorFlow, in the format that PyTorch's SummaryWriter "
-        f"writes: {scalars:,} value{'' if scalars == 1 else 's'} of {tags}{lasted}{reached}. "
+        f"The event files contain scalars from a loop outside TensorFlow, in the format that "
+        f"PyTorch's SummaryWriter writes: {counted(scalars, 'value')} of {tags}{lasted}{reached}. "
         f"There is no profile that shows where the time went."
     )
 

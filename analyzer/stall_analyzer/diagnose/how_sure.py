@@ -90,7 +90,7 @@ def _undecided(
     later = signals.later_epoch_ps
     beside = f" (later ones {seconds(later)})" if later is not None else ""
     sentence = (
-        f"{names[0].upper()}{names[1:]}: the {noun_of(signals.timeline)} took "
+        f"{names[0].upper()}{names[1:]} cost the most: the {noun_of(signals.timeline)} took "
         f"{seconds(signals.window_ps)}{beside}. Possible times: "
         f"{each}.{_first_step(signals)}{_validation(signals)} "
         f"A profile of the whole first epoch would settle it: {_who_takes_one(signals)} takes one."

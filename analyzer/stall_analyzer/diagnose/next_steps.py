@@ -99,11 +99,12 @@ def _threads(signals: Signals, _: ModelParts) -> NextStep | None:
     pools = signals.pools
     if pools.cores is None or pools.intra_op_threads < 2:
         return None
+    helps = pools.intra_op_threads < pools.cores
+    rest = "but the process may use" if helps else "and the process may use only"
     return NextStep(
         "threads",
-        pools.intra_op_threads < pools.cores,
-        f"Large ops are split among {pools.intra_op_threads} threads, but the process may use "
-        f"{pools.cores} cores.",
+        helps,
+        f"Large ops are split among {pools.intra_op_threads} threads, {rest} {pools.cores} cores.",
     )
 
 
