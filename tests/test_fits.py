@@ -55,8 +55,9 @@ def test_fits_of_other_models_are_not_later_epochs(tmp_path: Path) -> None:
     timeline = align([], log)
     assert timeline.window.duration_ps == 4 * PS_PER_S
     assert timeline.later_epochs_ps == (4 * PS_PER_S,)
-    assert "This process ran 2 fits; this report is about the first." in notes_of(timeline)
-    assert "other models" in notes_of(timeline)
+    said = "This process called fit 2 times; this report is about the first call."
+    assert said in notes_of(timeline)
+    assert "another model" in notes_of(timeline)
 
 
 def test_fits_of_the_same_model_are_later_epochs(tmp_path: Path) -> None:
@@ -65,7 +66,7 @@ def test_fits_of_the_same_model_are_later_epochs(tmp_path: Path) -> None:
     timeline = align([], log)
     assert timeline.window.duration_ps == 4 * PS_PER_S
     assert timeline.later_epochs_ps == (4 * PS_PER_S,) * 2
-    assert "This process ran 3 fits" in notes_of(timeline)
+    assert "This process called fit 3 times" in notes_of(timeline)
     assert "the same model" in notes_of(timeline)
 
 
@@ -139,7 +140,7 @@ def test_a_profile_of_the_second_fit_alone_makes_the_run_about_that(tmp_path: Pa
     timeline = timeline_of(tmp_path, trainer(*epoch(2010, first_run=1)), began, events=log)
     assert timeline.window.start_unix_ns is not None
     assert timeline.window.start_unix_ns > at(20)
-    assert "about number 2, the first that was profiled" in notes_of(timeline)
+    assert "about call number 2, the first that was profiled" in notes_of(timeline)
 
 
 # ---------------------------------------------------------------- custom loops

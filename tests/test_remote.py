@@ -214,7 +214,7 @@ def test_a_store_that_asks_for_fewer_requests_gets_more_time(
     with files.open_binary("shaky://logs/file") as stream:
         assert stream.read() == b"content"
     store.failures.extend([slow_down] * 5)
-    with pytest.raises(UnreadableFile, match="use fewer --jobs, or try again later"):
+    with pytest.raises(UnreadableFile, match="use a lower --jobs, or try again later"):
         files.open_binary("shaky://logs/file")
 
 

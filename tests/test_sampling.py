@@ -111,7 +111,7 @@ def test_the_verdict_rests_on_the_estimate_and_says_so(tmp_path: Path) -> None:
     diagnosis = diagnosed(epoch(tmp_path))
     verdict = diagnosis.verdict
     assert (verdict.status, verdict.primary) == ("slow_always", "input")
-    assert "estimated from 74 profiled steps of 1,000" in verdict.sentence
+    assert "estimated from 74 profiled steps out of 1,000" in verdict.sentence
     assert 0.8 < verdict.confidence < 0.95, "surer than nothing, less sure than a whole trace"
     window_ps = diagnosis.timeline.window.duration_ps
     assert sum(diagnosis.ledger.buckets_ps[b] for b in BUCKETS) == window_ps

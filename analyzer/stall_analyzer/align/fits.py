@@ -17,6 +17,17 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Fits
 from stall_analyzer.model.units import PS_PER_NS
 
+# By whether they train the same model, and whether there is only one.
+OTHERS = {
+    (True, True): "The other call continues with the same model: its epochs count as later epochs.",
+    (True, False): "The other calls continue with the same model: their epochs count as later "
+    "epochs.",
+    (False, True): "The other call trains another model, or the same one after it was compiled "
+    "again.",
+    (False, False): "The other calls train other models, or the same one after it was compiled "
+    "again.",
+}
+
 
 def profiled_fit(
     events: EventLog | None, seen: Sequence[PlacedTrace]
@@ -49,15 +60,11 @@ def fits_of(events: EventLog | None, told: int, reference: PlacedTrace | None) -
 def note_of(fits: Fits) -> Note | None:
     if fits.count == 1:
         return None
-    about = (
-        "the first" if fits.told == 0 else f"number {fits.told + 1}, the first that was profiled"
-    )
-    others = (
-        "The others continue with the same model: their epochs count as later epochs."
-        if fits.same_model
-        else "The others train other models, or the same model after it was compiled again."
-    )
-    text = f"This process ran {fits.count} fits; this report is about {about}. {others}"
+    about, others = "the first call", OTHERS[fits.same_model, fits.count == 2]
+    if fits.told:
+        about = f"call number {fits.told + 1}, the first that was profiled"
+        others = f"The {'call before it is' if fits.told == 1 else 'calls before it are'} left out."
+    text = f"This process called fit {fits.count} times; this report is about {about}. {others}"
     return Note("info", text)
 
 

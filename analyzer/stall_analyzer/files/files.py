@@ -93,7 +93,7 @@ def info(path: str) -> FileInfo:
     except OSError as error:
         raise Unreachable(reason(error)) from error
     if not stat.S_ISREG(status.st_mode):
-        raise Unreachable("is not a regular file")
+        raise Unreachable("it is not a regular file")
     return FileInfo(status.st_size, status.st_mtime, str(status.st_mtime_ns))
 
 
@@ -113,7 +113,7 @@ def _opened(path: str) -> BinaryIO:
     fd = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     if not stat.S_ISREG(os.fstat(fd).st_mode):
         os.close(fd)
-        raise Unreachable("is not a regular file")
+        raise Unreachable("it is not a regular file")
     return os.fdopen(fd, "rb")
 
 
@@ -185,7 +185,7 @@ def _walk_local(root: str) -> Iterator[Folder]:
                     else:
                         names.append(entry.name)
         except FileNotFoundError:
-            problem = None if parts else "does not exist"  # a live logdir may lose a folder
+            problem = None if parts else "it does not exist"  # a live logdir may lose a folder
         except OSError as error:
             problem = reason(error)
         yield Folder(path, parts, tuple(sorted(names)), problem, has_links=bool(links))

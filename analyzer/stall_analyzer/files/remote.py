@@ -191,7 +191,7 @@ def _what_to_do(error: Exception) -> str:
     if EXPIRED.search(text):
         return f"the credentials have expired ({text}): renew them and start again"
     if THROTTLED.search(text):
-        return f"the store asks for fewer requests ({text}): use fewer --jobs, or try again later"
+        return f"the store asks for fewer requests ({text}): use a lower --jobs, or try again later"
     return reason(error)
 
 

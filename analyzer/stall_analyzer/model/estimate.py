@@ -49,7 +49,7 @@ class Estimate:
     def words(self) -> str:
         if not self.profiled_steps:
             return "estimated from what was logged"
-        of_all = f" of {self.steps:,}" if self.steps is not None else ""
+        of_all = f" out of {self.steps:,}" if self.steps is not None else ""
         steps = "step" if self.profiled_steps == 1 else "steps"
         profiled = f"{self.profiled_steps:,} profiled {steps}{of_all}"
         if self.booked_ps:

@@ -74,7 +74,7 @@ def _same_address_twice(captures: Sequence[Capture]) -> SettingsFault | None:
         if twice:
             return SettingsFault(
                 f"The address {twice[0]} is listed more than once",
-                "Each task needs its own address; two cannot listen on the same port.",
+                "Each task needs its own address; two tasks cannot listen on the same one.",
             )
     return None
 

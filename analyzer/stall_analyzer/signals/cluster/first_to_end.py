@@ -57,13 +57,14 @@ def _told(
     if first is None:
         how = "It left no record at all."
     elif first.ended:
-        how = f"Its final record says “{first.ended}”."
+        how = f'Its final record says "{first.ended}".'
     else:
         how = "It left no final record: it was killed, or its machine is gone."
     waited_ps = sum(waited) // len(waited) * PS_PER_NS
     later = seconds(waited_ps)
     if not failed:
-        words = f"The others kept writing records for {later}, but finished nothing."
+        who = "other one" if len(others) == 1 else "others"
+        words = f"The {who} kept writing records for {later}, but finished nothing."
     elif len(others) == 1:
         words = f"The other one failed with {failed[0].error} {later} later."
     else:
@@ -95,11 +96,12 @@ def _by_traces(timeline: Timeline) -> EndedFirst | None:
         return None
     zero_ns = timeline.window.start_unix_ns
     waited_ps = sum(later) // len(later)
+    who = "other one was" if len(later) == 1 else "others were"
     return EndedFirst(
         name=first,
         at_ps=ends[first],
         at_unix_ns=None if zero_ns is None else zero_ns + ends[first] // PS_PER_NS,
         others_waited_ps=waited_ps,
         how="Its trace ends there.",
-        others=f"The others were traced for another {seconds(waited_ps)}, but started no step.",
+        others=f"The {who} traced for another {seconds(waited_ps)}, but started no step.",
     )

@@ -99,8 +99,9 @@ def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
         return None
     steps = seen.timeline.training_steps
     of_all = f" of {steps:,}" if steps is not None else ""
-    was = "step was" if step.profiled == 1 and not of_all else "steps were"
-    rests_on.append(f"{step.profiled:,}{of_all} {was} profiled.")
+    was = "was" if step.profiled == 1 else "were"
+    noun = "step" if step.profiled == 1 and not of_all else "steps"
+    rests_on.append(f"{step.profiled:,}{of_all} {noun} {was} profiled.")
     step = _settled(step, seen)
     if step.why:
         rests_on.append(step.why)
