@@ -60,7 +60,7 @@ def test_a_log_gets_a_line_now_and_then(
         for number in range(50):
             now_s += 1.0
             reading.done(run(str(number)))
-    assert capsys.readouterr().err == "30 of 100 runs, 1.0 a second, 1 min 10 s left\n"
+    assert capsys.readouterr().err == "30 of 100 runs, 1.0 per second, 1 min 10 s left\n"
 
 
 def test_a_log_gets_nothing_if_nobody_waits(capsys: pytest.CaptureFixture[str]) -> None:

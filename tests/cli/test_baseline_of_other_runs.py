@@ -46,4 +46,4 @@ def test_the_runs_are_reported_without_a_comparison(
 
 def test_limits_exceeded_are_said_too(checked: tuple[str, ...], capsys: Capsys) -> None:
     cli.main([*checked, "--fail-over", "epoch=1s"])
-    assert "over a limit: 1 of 1 runs\n" in capsys.readouterr().err
+    assert "over a limit: 1 of 1 run\n" in capsys.readouterr().err

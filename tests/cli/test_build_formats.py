@@ -195,7 +195,7 @@ def test_what_is_over_a_limit_or_worse_is_an_error(tmp_path: Path, capsys: Capsy
     errors = [one for one in capsys.readouterr().out.splitlines() if one.startswith("::error")]
     limit, worse = errors
     assert limit.startswith("::error title=Over the limit input=20%25::")
-    assert limit.endswith("input_py_function: It is 75%25, 1.51 s.")
+    assert limit.endswith("input_py_function: input took 75%25, 1.51 s.")
     assert "title=Worse than the baseline::input_py_function: Faster by 2.4" in worse
     assert "input wait is new" in worse
     assert cli.main([slow, "--format", "junit", *checks[2:]]) == WORSE

@@ -112,8 +112,8 @@ def test_a_file_may_be_named(
     ("text", "reason"),
     [
         ("job = 2", r"stall\.toml: there is no setting 'job'; use one of fail-over, baseline, "),
-        ("jobs = 0", r"stall\.toml: jobs: '0' is not a positive number"),
-        ("jobs = [1, 2]", "is not one value"),
+        ("jobs = 0", r"stall\.toml: jobs: '0' is not a positive whole number"),
+        ("jobs = [1, 2]", "is not a single value"),
         ('fail-over = ["inputs=20%"]', "'inputs' cannot be limited"),
         ("fail-over = {input = 20}", "is not a list of strings"),
         ('full = "perhaps"', "neither true nor false"),

@@ -214,7 +214,7 @@ def refused(*_: object, **__: object) -> NoReturn:
 
 def test_a_store_that_was_asked_for_and_cannot_be_written_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot write the store"):
+    with pytest.raises(UsageError, match="cannot write to the store"):
         ResultStore(tmp_path / "file").check()
 
 
@@ -287,7 +287,7 @@ def test_what_could_not_be_written_is_there_all_the_same(tmp_path: Path) -> None
     (tmp_path / "file").touch()
     store = ResultStore(tmp_path / "file")
     put(store, fake_run("a"))
-    assert "cannot write the store" in store.problem
+    assert "cannot write to the store" in store.problem
     key = store.key(fake_run("a"))
     assert json.loads(store.entry(key)) == sample("healthy")
     assert store.head(key).facts["sentence"] == sample("healthy")["verdict"]["sentence"]

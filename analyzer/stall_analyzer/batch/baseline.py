@@ -194,7 +194,7 @@ def what_changed(before: Former, facts: Facts, longer: Mapping[str, int]) -> str
 def _causes(before: Former, facts: Facts) -> list[str]:
     """The causes that explain the change, largest first, without small ones."""
     if facts["estimated"] != before.estimated:
-        return ["only one of the two was measured in full"]
+        return ["only one of the two epochs was measured in full"]
     was, now = before.causes_ps, facts["causes_ps"]
     names = [name for name in {*was, *now} if not name.startswith("unknown.")]
     changes = {name: now.get(name, 0) - was.get(name, 0) for name in names}

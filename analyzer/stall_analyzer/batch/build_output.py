@@ -78,7 +78,10 @@ def _runs(batch: Batch, judge: Judge) -> Iterator[RunProblems]:
 def _limit_check(run: str, limit: Limit, excess: Excess | None, entry: ReportEntry) -> Check:
     name = f"limit {limit.text}"
     if excess:
-        title, text = f"Over the limit {limit.text}", f"It is {excess.measured}."
+        known = {STATUS: "The verdict is", EPOCH: "The first epoch took"}
+        start = known.get(limit.what, f"{limit.what} took")
+        title = f"Over the limit {limit.text}"
+        text = f"{start} {excess.measured.replace('_', ' ')}."
         return Check(name, Problem(run, OVER_LIMIT, "error", title, text))
     if limit.what == STATUS:
         return Check(name)

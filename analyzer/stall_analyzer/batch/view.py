@@ -119,8 +119,8 @@ def _buckets(fleet: FleetEntry) -> Iterator[Table]:
     whole_ps = _whole(fleet)
     parts = sorted(fleet["buckets_ps"].items(), key=lambda part: -part[1])
     rows = [
-        (bucket, seconds(ps), percent(ps, whole_ps), f"{fleet['primaries'].get(bucket, 0):,}",
-         bar(ps, whole_ps, BAR_CELLS))
+        (bucket, seconds(ps), percent(ps, whole_ps),
+         _count(fleet["primaries"].get(bucket, 0), "run"), bar(ps, whole_ps, BAR_CELLS))
         for bucket, ps in parts
         if ps
     ]  # fmt: skip
@@ -135,7 +135,7 @@ def _findings(fleet: FleetEntry, root: str) -> Iterator[Table]:
          shown_name(found["worst"]["run"], found["worst"]["attempt"], root))
         for found in costly[:FINDINGS_SHOWN]
     ]  # fmt: skip
-    more = "Two findings may claim the same time, so their times must not be summed."
+    more = "Two findings may claim the same time, so their times must not be added up."
     if len(costly) > FINDINGS_SHOWN:
         more = f"And {len(costly) - FINDINGS_SHOWN} more. {more}"
     columns = ("id", "finding", "runs", "machine time", "worst in")

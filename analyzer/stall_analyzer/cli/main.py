@@ -18,6 +18,7 @@ from stall_analyzer.cli import settings
 from stall_analyzer.cli.help_texts import MOST_IN_FULL
 from stall_analyzer.cli.options import CAPTURE, MOST_PROCESSES, SUBCOMMANDS, WATCH, parser
 from stall_analyzer.cli.outputs import print_all, say, write, write_extra
+from stall_analyzer.cli.progress_bar import counted_runs
 from stall_analyzer.errors import StallError, UnreadableFile, UsageError
 from stall_analyzer.garbage import collect_rarely
 
@@ -88,7 +89,7 @@ def _capture(arguments: Sequence[str]) -> int:
     from runpy import run_module  # noqa: PLC0415
 
     if find_spec("tb_stall_plugin") is None or find_spec("tensorboard") is None:
-        say("capture needs the package tensorboard-plugin-stall and TensorBoard in this Python")
+        say("this command needs tensorboard-plugin-stall and TensorBoard in this environment")
         return UsageError.exit_code
     sys.argv[1:] = arguments
     run_module("tb_stall_plugin.capture", run_name="__main__")
@@ -145,7 +146,7 @@ def _analyze(arguments: argparse.Namespace) -> int:
         store.prune()
     if judge.limits.exceeded:
         over = {(one.run, one.attempt) for one in judge.limits.exceeded}
-        say(f"over a limit: {len(over):,} of {judge.fleet.runs:,} runs")
+        say(f"over a limit: {len(over):,} of {counted_runs(judge.fleet.runs)}")
     judge.check()
     return _outcome(batch, judge)
 
@@ -154,7 +155,7 @@ def _outcome(batch: Batch, judge: Judge) -> int:
     """The exit code, with a line on stderr that says why it is not 0."""
     worse = judge.comparison.worse if judge.comparison else ()
     if worse:
-        say(f"worse than the baseline: {len(worse):,} of {judge.fleet.runs:,} runs")
+        say(f"worse than the baseline: {len(worse):,} of {counted_runs(judge.fleet.runs)}")
     if judge.limits.exceeded:
         return OVER_LIMIT
     if worse:

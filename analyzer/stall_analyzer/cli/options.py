@@ -60,7 +60,7 @@ def parser() -> ArgumentParser:
         metavar="FILE",
         type=Path,
         help="read settings from FILE, not from the nearest stall.toml or pyproject.toml; "
-        "docs/how-to/ci.md lists them",
+        "docs/how-to/ci.md lists the settings",
     )
     made.add_argument(
         "--explain",
@@ -137,7 +137,10 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
     )
     more = made.add_mutually_exclusive_group()
     more.add_argument(
-        "--html", metavar="FILE", type=Path, help="write the tab's page with all data into FILE"
+        "--html",
+        metavar="FILE",
+        type=Path,
+        help="write one file to share: the page of the Stall tab, with all its data",
     )
     more.add_argument(
         "--annotate",
@@ -196,8 +199,7 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         metavar="FILE",
         default="",
         help="file with the run's terminal output, if it is not next to the logs (*.out, *.err, "
-        "*.log); if there are several runs, the file is taken to be from the run that it is next "
-        "to",
+        "*.log); if there are several runs, it must be in the folder of the run that wrote it",
     )
 
 

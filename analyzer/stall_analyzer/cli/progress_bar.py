@@ -43,15 +43,18 @@ class BatchProgress:
         del self._begun[run.name, run.attempt]
 
     def in_words(self) -> str:
-        """`1,200 of 5,000 runs, 13.2 a second, 4 min 48 s left`"""
+        """`1,200 of 5,000 runs, 13.2 per second, 4 min 48 s left`"""
         passed_s = max(time.monotonic() - self._begun_s, 1e-9)
-        words = (
-            f"{self.runs_done:,} of {self.runs:,} runs, {self.runs_done / passed_s:.1f} a second"
-        )
+        runs = counted_runs(self.runs)
+        words = f"{self.runs_done:,} of {runs}, {self.runs_done / passed_s:.1f} per second"
         if self.runs_done:
             left_s = passed_s * (self.weight - self.weight_done) / max(self.weight_done, 1.0)
             words += f", {_spoken(left_s)} left"
         return words
+
+
+def counted_runs(count: int) -> str:
+    return f"{count:,} run{'' if count == 1 else 's'}"
 
 
 @contextmanager

@@ -27,7 +27,7 @@ DEADLINE = "30m"
 
 def positive(text: str) -> int:
     if not text.isdecimal() or int(text) == 0:
-        raise ValueError(f"{text!r} is not a positive number")
+        raise ValueError(f"{text!r} is not a positive whole number")
     return int(text)
 
 
@@ -102,7 +102,7 @@ def _items(value: Any, setting: Setting, where: str) -> list[str]:
     """A TOML value as words of a command line."""
     items = value if isinstance(value, list) and setting.is_list else [value]
     if not all(isinstance(item, str | int | float | bool) for item in items):
-        expected = "a list of strings" if setting.is_list else "one value"
+        expected = "a list of strings" if setting.is_list else "a single value"
         raise UsageError(f"{where}: {value!r} is not {expected}")
     return [str(item) for item in items]
 

@@ -38,7 +38,7 @@ exist yet, the command waits until it does.
 EPILOG = """\
 examples:
   stall-analyze watch logs/
-  stall-analyze watch logs/run1 --once   how is it doing right now
+  stall-analyze watch logs/run1 --once   how it is doing right now
   stall-analyze watch logs/ >> watch.log
 """
 

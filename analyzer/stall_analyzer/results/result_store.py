@@ -103,7 +103,10 @@ class ResultStore:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
+            raise self._refusal(error) from error
+
+    def _refusal(self, error: OSError) -> UsageError:
+        return UsageError(f"cannot write to the store {self.folder}: {error.strerror}")
 
     def has(self, key: str) -> bool:
         with suppress(OSError):
@@ -179,7 +182,7 @@ class ResultStore:
             if not path.parent.is_dir():  # asking is faster than making it
                 path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise UsageError(f"cannot write the store {self.folder}: {error.strerror}") from error
+            raise self._refusal(error) from error
         write_file(path, pieces, lasting=lasting)
 
     def _files(self) -> Iterator[Path]:

@@ -70,7 +70,7 @@ class WorkerProcess:
     """Started ahead of time or for the first run, and again after it was killed."""
 
     def __init__(self, memory_bytes: int | None = None) -> None:
-        """`memory` is what it may use: by default, a good part of the machine's."""
+        """`memory_bytes` is what it may use: by default, a good part of the machine's memory."""
         self._memory_bytes = memory_limit() if memory_bytes is None else memory_bytes
         self._process: subprocess.Popen[bytes] | ForkedProcess | None = None
         self._heard: SimpleQueue[Message] | None = None  # None until someone listens
