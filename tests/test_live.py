@@ -123,7 +123,7 @@ def test_a_capture_without_books_says_what_its_marks_say(log: LiveLog) -> None:
 def test_a_process_that_has_not_begun_to_train_says_so(log: LiveLog) -> None:
     log.append(captures.start())
     state = log.state(1.0)
-    assert how_far(state.processes[0]) == "no training has begun" and not state.is_over
+    assert how_far(state.processes[0]) == "training has not begun" and not state.is_over
 
 
 # ---------------------------------------------------------------- what it is doing right now

@@ -215,7 +215,7 @@ def test_of_what_the_plan_asks_for_the_change_is_always_shown() -> None:
 
 def test_a_plan_of_several_findings_names_their_order() -> None:
     text = shown(document(sample("mixed_host_and_input")))
-    assert "do these, in this order: ST002, ST401: first epoch 1.94 s -> at most 1.62 s\n" in text
+    assert "with ST002, ST401 done, in this order: first epoch 1.94 s -> at most 1.62 s\n" in text
 
 
 def test_a_finding_without_seconds_to_win_promises_none() -> None:

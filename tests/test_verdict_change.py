@@ -36,7 +36,7 @@ def test_figures_that_change_are_not_a_different_verdict(real: Facts) -> None:
 def test_an_epoch_that_ends(real: Facts) -> None:
     running: Facts = {**real, "status": "running", "steps": 1}
     assert changed(running, status="slow_once", duration_ps=14 * 10**12, steps=56) == (
-        "the first epoch ended after 14.0 s; 55 more steps seen."
+        "the first epoch ended after 14.0 s; 55 more steps were seen."
     )
 
 

@@ -72,5 +72,5 @@ def _costs_ps(books: Books, begin_ns: int, end_ns: int) -> dict[str, int]:
 
 
 def _cost(cause: str, ps: int) -> str:
-    name, again = COSTS.get(cause, ("unknown", ""))
+    name, again = COSTS.get(cause, ("unknown reasons", ""))
     return f"{seconds(ps)} for {name}" + (f" ({again})" if again else "")

@@ -53,7 +53,7 @@ MINUTES_FROM_S = 90
 def how_far(state: ProcessState) -> str:
     """`epoch 1, step 56 of 200`"""
     if not state.last_mark:
-        return "ended without training" if state.has_ended else "no training has begun"
+        return "ended without training" if state.has_ended else "training has not begun"
     parts = [] if state.epoch is None else [f"epoch {state.epoch}"]
     if state.has_ended or state.last_mark == MarkName.FIT_END:
         parts.append("ended" if state.has_ended else "done training; the program is still running")
@@ -121,6 +121,6 @@ def _place(where: str) -> str:
 
 def in_a_line(state: ProcessState) -> str:
     """The whole state in one line."""
-    late = "late" if state.is_late else ""
+    late = "the others are waiting for it" if state.is_late else ""
     said = ", ".join(filter(None, (how_far(state), costs(state), left(state))))
     return "; ".join(filter(None, (said, just_now(state), late)))

@@ -227,7 +227,7 @@ class TraceEntry(TypedDict):
 
 class LateHostEntry(TypedDict):
     host: str
-    times: Count  # How often it was the last to arrive.
+    times: Count  # How many times it was the last to arrive.
     late_steps: Count  # Steps in which that mattered.
     cost_ps: Ps  # How long the others waited for it, on average.
     bucket: Bucket | None  # What took it longer than the others; null if its ledger does not say.
@@ -312,7 +312,7 @@ class ComputingEntry(TypedDict):
 
 class PointEntry(TypedDict):
     at: int  # A step or epoch.
-    value: float | None  # Null if it is not a number.
+    value: float | None  # Null if it is NaN or infinite.
 
 
 class LayerGradientsEntry(TypedDict):

@@ -90,7 +90,7 @@ def _in_short(terminal: Terminal, findings: Sequence[FindingEntry], planned: Seq
 
 def _plan(terminal: Terminal, plan: PlanEntry) -> None:
     ids = plan["findings"]
-    done = f"with {ids[0]} done" if len(ids) == 1 else f"do these, in this order: {', '.join(ids)}"
+    done = f"with {', '.join(ids)} done" + (", in this order" if len(ids) > 1 else "")
     line = f"{done}: first epoch {forecast(plan['first_epoch_ps'], '->')}"
     later = plan["later_epoch_ps"]
     if later:

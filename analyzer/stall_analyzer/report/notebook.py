@@ -39,7 +39,7 @@ def render(runs: Sequence[ReportEntry]) -> str:
     pieces = [piece for run in runs[:MOST_RUNS] for piece in _run(run)]
     left_out = len(runs) - MOST_RUNS
     if left_out > 0:
-        pieces.append(f"<p>Not shown: {counted(left_out, 'more run')}. Choose by name.</p>")
+        pieces.append(f"<p>Not shown: {counted(left_out, 'more run')}. Choose one by name.</p>")
     return "".join(pieces)
 
 

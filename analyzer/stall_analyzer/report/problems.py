@@ -22,7 +22,7 @@ Gravity = Literal["error", "warning", "note"]
 OVER_LIMIT, WORSE, VERDICT, UNREADABLE = "over-limit", "worse", "verdict", "unreadable"
 OTHER_RULES = {
     OVER_LIMIT: "A run exceeds a limit that was set for it.",
-    WORSE: "A run has become worse than in the baseline.",
+    WORSE: "A run is worse than in the baseline.",
     VERDICT: "The run is wasted: it is dead, stuck, or learning nothing.",
     UNREADABLE: "A file or a run could not be read.",
 }

@@ -51,7 +51,7 @@ FIGURES_WIDTH = 19  # time and share
 CAUSES_SHOWN = 4
 SLOW_STEP = 2  # times the median
 SLOW_STEPS_SHOWN = 5
-WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "what has passed"}
+WHOLE = {"first epoch": "the epoch", "trace": "the window", "so far": "the time so far"}
 
 
 def render(document: Document, console: Console, threads: bool = False) -> None:

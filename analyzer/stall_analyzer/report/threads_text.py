@@ -30,7 +30,7 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
 
 
 def _title(thread: ThreadEntry) -> str:
-    """`MainThread (blamed), at train.py:41, is waiting in queue.Queue.get()`"""
+    """`MainThread, which holds up training, at train.py:41 is waiting in queue.Queue.get()`"""
     many = f" (and {thread['count'] - 1} like it)" if thread["count"] > 1 else ""
     blamed = ", which holds up training," if thread["blamed"] else ""
     at = f" at {thread['place']}" if thread["place"] else ""

@@ -76,10 +76,14 @@ def _more(before: Facts, after: Facts) -> list[str]:
     return [
         text
         for text, is_so in (
-            (f"{steps:,} more {'step' if steps == 1 else 'steps'} seen", steps > 0),
-            ("a profile was saved" if profiles == 1 else f"{profiles} profiles", profiles > 0),
+            (f"{steps:,} more {'step was' if steps == 1 else 'steps were'} seen", steps > 0),
+            (_saved(profiles), profiles > 0),
             ("later epochs were logged", after["later_epochs"] > before["later_epochs"] == 0),
             (f"found since: {', '.join(new)}", bool(new)),
         )
         if is_so
     ]
+
+
+def _saved(profiles: int) -> str:
+    return "a profile was saved" if profiles == 1 else f"{profiles} profiles were saved"
