@@ -207,7 +207,7 @@ def test_beside_another_profiler_it_steps_aside(tmp_path: Path) -> None:
     assert len(profiles(tmp_path / "theirs")) == 1
     assert profiles(tmp_path / "ours") == []
     [note] = capture_logs.records(tmp_path / "ours", "note")
-    assert "another profiler was running" in note["text"]
+    assert "Another profiler was running" in note["text"]
 
 
 def test_a_second_fit_continues_in_the_same_files(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_fit_that_an_exception_has_ended_is_not_a_hang(
     assert pulse.phase == "idle"
     finish(tmp_path)
     assert capture_logs.records(tmp_path, "mark")[-1]["what"] == "fit_end"
-    assert "training ended early" in capture_logs.records(tmp_path, "note")[0]["text"]
+    assert "Training ended early" in capture_logs.records(tmp_path, "note")[0]["text"]
 
 
 def test_a_fit_after_one_that_failed_starts_over(tmp_path: Path) -> None:

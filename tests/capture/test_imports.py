@@ -78,7 +78,7 @@ def test_a_script_that_captures_itself_is_captured_once_in_the_folder_of_the_com
     marks = [mark["what"] for mark in records(logdir, "mark")]
     assert marks.count("fit_begin") == marks.count("fit_end") == 1
     (note,) = (n["text"] for n in records(logdir, "note") if str(own) in n["text"])
-    assert note.startswith("the script asked for its capture to go to")
+    assert note.startswith("The script asked for its capture to go to")
     assert not any("signals" in note["text"] for note in records(logdir, "note"))
     assert f"stall-analyze {logdir}" in said
     assert "there was no model.fit" not in said and str(own) not in said

@@ -160,7 +160,7 @@ def test_after_a_full_disk_nothing_is_lost_that_was_kept(
     assert len(disks) == 1
     assert [value for _, value in scalars(tmp_path)[Tag.LOSS]] == [1.0, 2.0, 3.0]
     (note,) = records(tmp_path, "note")
-    assert "nothing could be written" in note["text"] and "No space left" in note["text"]
+    assert "Nothing could be written" in note["text"] and "No space left" in note["text"]
 
 
 def test_a_slow_disk_does_not_cost_the_end_record(

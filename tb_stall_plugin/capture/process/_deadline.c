@@ -1,9 +1,9 @@
-/* SIGTERM ends the process in the end, even if no Python runs any more.
+/* SIGTERM ends the process in the end, even if no Python runs anymore.
  *
  * Python's own handler only takes note of a signal; the rest needs the interpreter lock, which C
- * code may hold forever. Without a handler SIGTERM would have ended such a process at once. So a
- * handler goes in front of Python's and sets a timer of the kernel's, which needs nobody: when it
- * is over, SIGTERM is sent once more and finds the default action.
+ * code may hold forever. Without a handler, SIGTERM would have ended such a process at once. So a
+ * handler goes in front of Python's and sets one of the kernel's timers, which needs no Python: when
+ * it expires, SIGTERM is sent once more and finds the default action.
  */
 #define Py_LIMITED_API 0x030A0000
 #define PY_SSIZE_T_CLEAN
@@ -78,9 +78,9 @@ static PyObject *forget(PyObject *self, PyObject *unused) {
 }
 
 static PyMethodDef methods[] = {
-    {"put_in", put_in, METH_VARARGS, "In front of Python's handler of a signal: with the seconds."},
-    {"put_off", put_off, METH_VARARGS, "The end, to so many seconds from now; 0: forever."},
-    {"forget", forget, METH_NOARGS, "The timer: a forked child has none."},
+    {"put_in", put_in, METH_VARARGS, "Puts our handler for a signal in front of Python's."},
+    {"put_off", put_off, METH_VARARGS, "Puts the end off to this many seconds from now; 0: forever."},
+    {"forget", forget, METH_NOARGS, "Forgets the timer, which a forked child does not have."},
     {NULL, NULL, 0, NULL},
 };
 

@@ -211,7 +211,7 @@ class Recorder:
     def _recovered(self, error: str) -> None:
         self.broken = None
         seconds = time.monotonic() - self._broken_since
-        text = f"for {seconds:.0f} s, nothing could be written, and some records are lost: {error}"
+        text = f"Nothing could be written for {seconds:.0f} s, and some records are lost ({error})."
         self.note("warning", text)
 
     def _swallow(self, error: Exception) -> None:

@@ -37,4 +37,4 @@ class CircuitBreaker:
         if part not in self._off:
             self._off.add(part)
             logger.warning("%s is turned off; training continues. %s", part.capitalize(), why)
-            self._recorder.note("warning", f"{part} was turned off: {why}")
+            self._recorder.note("warning", f"{part.capitalize()} was turned off ({why}).")

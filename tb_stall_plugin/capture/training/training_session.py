@@ -150,7 +150,7 @@ class TrainingSession:
         self._marks_steps = marks_steps
         self._unmarked = others
         if others:
-            text = f"steps {others.start} to {others.stop} were left to Keras's own profiler"
+            text = f"Steps {others[0]} to {others[-1]} were left to Keras's own profiler."
             self._recorder.note("info", text)
         if self._wants_probe:
             self._breaker.run(PROBE, self._put_in_probe, optimizer)
@@ -191,7 +191,7 @@ class TrainingSession:
         try:
             if self._fit is not fit or not was_left():
                 return False
-            text = "training ended early, with an exception"
+            text = "Training ended early, with an exception."
             self._recorder.note("info", text)
             self.end(write=False)
             return True

@@ -175,7 +175,7 @@ class Windows:
         # Asked first: a start that fails may leave TensorFlow believing that a profiler runs.
         if a_profiler_runs():
             self._retry_at_s = self._clock_s() + RETRY_S
-            text = f"another profiler was running at step {self._step}, so nothing was profiled"
+            text = f"Another profiler was running at step {self._step}, so nothing was profiled."
             self._recorder.note("info", text)
             return
         self._growth.begin()
@@ -196,8 +196,8 @@ class Windows:
             self._retry_at_s = self._clock_s() + RETRY_S
             if self._open is not None:
                 text = (
-                    f"the script started the profiler at step {self._step}, so the capture "
-                    f"stopped profiling"
+                    f"The script started the profiler at step {self._step}, so the capture "
+                    f"stopped profiling."
                 )
                 self._recorder.note("info", text)
                 self._stop(WindowEnd.PLAN)
