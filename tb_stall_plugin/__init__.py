@@ -1,4 +1,4 @@
-"""Stall: the TensorBoard tab, and the capture that records a training for it.
+"""Stall: the TensorBoard tab, and the capture that records a training run for it.
 
 Imports nothing: TensorBoard imports this package when it starts, and does not start if that fails.
 `StallCallback` and `watch` import TensorFlow or Keras, so they are loaded on demand.

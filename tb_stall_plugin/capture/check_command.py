@@ -33,8 +33,8 @@ examples:
   stall-analyze check -- python -m my_package.train
 
 exit codes:
-  0  no problem found    3  nothing could be checked
-  4  a problem found     2  usage error
+  0  no problem was found    3  nothing could be checked
+  4  a problem was found     2  usage error
   If the script fails, the exit code is that of the script.
 
 where it does not work:
@@ -132,13 +132,13 @@ def _line(check: PreflightCheck) -> str:
 
 
 def _verdict(record: PreflightRecord) -> str:
-    took = f"({record.seconds or 0:.1f} s)"
+    took = f"The checks took {record.seconds or 0:.1f} s."
     found = [check for check in record.checks if check.result == CheckResult.FAILED]
     left = [check for check in record.checks if check.result == CheckResult.NOT_CHECKED]
     if found:
         names = ", ".join(TITLES.get(check.name, check.name) for check in found)
-        return f"Do not start this training yet {took}. Failed: {names}."
+        return f"Do not start this training yet. Failed: {names}. {took}"
     if len(left) == len(record.checks):
-        return f"Nothing could be checked {took}."
+        return f"Nothing could be checked. {took}"
     rest = f"; {len(left)} of {len(record.checks)} checks could not be run" if left else ""
-    return f"No problem was found{rest} {took}. Learning rates and schedules were not tried."
+    return f"No problem was found{rest}. Learning rates and schedules were not tried. {took}"

@@ -39,7 +39,7 @@ TRAINERS = {
     "keras.src.backend.jax.trainer": "JAXTrainer",
     "keras.src.backend.torch.trainer": "TorchTrainer",
     "keras.src.engine.training": "Model",  # Keras 2, of TensorFlow 2.13 to 2.15
-    "tf_keras.src.engine.training": "Model",  # Keras 2 beside Keras 3
+    "tf_keras.src.engine.training": "Model",  # Keras 2 next to Keras 3
 }
 Ours = Callable[[Sequence[Any]], list[Any]]  # our callbacks, given those that fit was called with
 NOT_TRAINING = ("tensorboard",)  # programs that import TensorFlow for other purposes

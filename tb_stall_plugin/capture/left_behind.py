@@ -41,7 +41,7 @@ def in_words(logdir: str, since_unix_s: float) -> str:
     )
     if hung_s:
         lines.append(f"No step finished for {max(hung_s):.0f} s; all stacks were recorded.")
-    lines.append(f"Now: stall-analyze {logdir}")
+    lines.append(f"Next: stall-analyze {logdir}")
     return "\n".join(lines)
 
 

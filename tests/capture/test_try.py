@@ -256,7 +256,7 @@ def test_a_dataset_gets_a_prefetch_or_a_limit_to_its_threads() -> None:
 
 @pytest.mark.parametrize("knob", [Knob.PREFETCH, Knob.INPUT_THREADS, Knob.WORKERS])
 def test_other_data_is_refused(knob: Knob) -> None:
-    with pytest.raises(Refused, match="a generator"):
+    with pytest.raises(Refused, match="of type generator"):
         change_fit({"x": (row for row in "rows")}, knob, 1)
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from stall_analyzer.captures.capture_format import HostMetric
 from stall_analyzer.captures.capture_records import NS_PER_S
-from stall_analyzer.model.format import percent, size
+from stall_analyzer.model.format import counted, percent, size
 from stall_analyzer.report import text
 from tb_stall_plugin.capture.attach.attached_job import AttachedJob, Member
 from tb_stall_plugin.capture.attach.outside_looks import Sight
@@ -94,7 +94,7 @@ def _figures(member: Member) -> str:
     said = [f"{percent(last.cpu_s - first.cpu_s, seconds)} of a core"]
     if (resident := last.host.get(HostMetric.RSS)) is not None:
         said.append(f"{size(int(resident))} of memory")
-    said.append(f"{_count(last)} threads")
+    said.append(counted(_count(last), "thread"))
     if last.children:
         said.append(f"children: {', '.join(f'{c.pid} {c.name}' for c in last.children)}")
     return f"{len(member.observer.sights)} samples in {seconds:.0f} s: {'; '.join(said)}"

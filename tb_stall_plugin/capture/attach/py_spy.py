@@ -79,7 +79,7 @@ def _run(command: Sequence[str], pid: int) -> subprocess.CompletedProcess[str]:
             command, capture_output=True, text=True, timeout=SLOWEST_S, check=False
         )
     except subprocess.TimeoutExpired:
-        raise StacksRefused(f"py-spy did not finish with process {pid}") from None
+        raise StacksRefused(f"py-spy did not finish reading process {pid}") from None
     except OSError as error:
         raise StacksRefused(f"py-spy could not be started: {error.strerror}") from None
 

@@ -1,1 +1,1 @@
-"""What can be known about a training before its first epoch, by trying one batch."""
+"""What can be known about a training run before its first epoch, by trying one batch."""

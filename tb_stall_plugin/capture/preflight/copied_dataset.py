@@ -35,13 +35,13 @@ def copied(dataset: tf.data.Dataset[Any]) -> tf.data.Dataset[Any]:
         )
     except Exception as error:
         raise CannotCopy(
-            "its pipeline calls Python or draws random numbers, so reading it would change what "
+            "the pipeline calls Python or draws random numbers, so reading it would change what "
             "training sees"
         ) from error
     graph = graph_pb2.GraphDef.FromString(serialized.numpy())
     if any(node.op.startswith(WRITES) for node in graph.node):
         raise CannotCopy(
-            "its pipeline stores what is read (in a cache, for example), so reading it here would "
+            "the pipeline stores what is read (in a cache, for example), so reading it here would "
             "fill that store"
         )
     _shuffle_apart(graph)
@@ -67,7 +67,7 @@ def _shuffle_apart(graph: graph_pb2.GraphDef) -> None:
                 graph.node.remove(generator)
             _limit(nodes[node.input[1]])
         elif node.op.startswith("Shuffle"):
-            raise CannotCopy("reading its pipeline would change how it shuffles")
+            raise CannotCopy("reading the pipeline would change how it shuffles")
 
 
 def _limit(size: Any) -> None:

@@ -228,7 +228,8 @@ def judged_gradients(names: list[str], looks: Sequence[Look], at_end: bool) -> P
     reached = {name for name, g in zip(names, largest, strict=True) if g > 0}
     missed = [layer for layer in layers if layer not in reached]
     if not missed:
-        return passed(CheckName.GRADIENTS, f"they reach every layer with weights ({len(layers)})")
+        reach = f"they reach every layer with weights ({counted(len(layers), 'layer')})"
+        return passed(CheckName.GRADIENTS, reach)
     if at_end:
         return not_checked(CheckName.GRADIENTS, "the loss is already at its minimum")
     if not reached:

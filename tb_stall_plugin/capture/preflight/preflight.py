@@ -56,7 +56,8 @@ def preflight(model: Any, recorder: Recorder, may_consume: bool = False) -> Pref
         checks += _others(checks, str(why))
     except Exception as error:  # of the model itself, for example: training will raise it, too
         said = str(error).strip().splitlines()[:1]
-        checks += _others(checks, f"it could not be tried: {type(error).__name__}: {''.join(said)}")
+        reason = f"trying one batch failed: {type(error).__name__}: {''.join(said)}"
+        checks += _others(checks, reason)
     record = PreflightRecord(seconds=time.perf_counter() - began_s, checks=tuple(checks))
     recorder.record(record)
     return record
@@ -68,7 +69,7 @@ def said_in_one_line(record: PreflightRecord) -> str:
     what = "; ".join(f"{check.name}: {check.text}" for check in found)
     return (
         f"Checks before the first epoch ({record.seconds:.1f} s): "
-        f"{what or f'no problem found, {passed} of {len(NAMES)} passed'}"
+        f"{what or f'no problem was found; {passed} of {len(NAMES)} passed'}"
     )
 
 

@@ -35,7 +35,7 @@ class PreflightCallback(tf.keras.callbacks.Callback):
         try:
             self._check()
         except Exception:
-            logger.warning("The training could not be checked.", exc_info=True)
+            logger.warning("The checks before training failed.", exc_info=True)
         if not self._goes_on:
             raise SystemExit(0)
 

@@ -110,12 +110,13 @@ def _workers(arguments: Arguments, value: int) -> None:
         why = "only a Keras 3 PyDataset can be read by several threads"
         raise Refused(f"fit() was given {_kind(data)}; {why}")
     if data.workers > 1 or data.use_multiprocessing:
-        raise Refused(f"the PyDataset already has {data.workers} workers")
+        has = f"has {data.workers} workers" if data.workers > 1 else "uses other processes"
+        raise Refused(f"the PyDataset already {has}")
     data.workers = value
 
 
 def _kind(data: Any) -> str:
-    return f"a {type(data).__name__}"
+    return f"data of type {type(data).__name__}"
 
 
 def _left_out_is_enough(_: Arguments, __: int) -> None:

@@ -91,7 +91,7 @@ def judged(result: Measured, prediction: Prediction | None) -> str:
     if abs(saved_ps) < HARDLY * median(result.without_ps):
         return "There is hardly any difference."
     if saved_ps < 0:
-        return "The change makes it slower."
+        return "The change makes the run slower."
     if prediction is None:
         return "The change helps."
     if prediction.low_ps <= saved_ps <= prediction.high_ps:

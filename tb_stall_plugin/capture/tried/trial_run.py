@@ -76,7 +76,8 @@ def bounded(fit: Callable[..., Any], order: Order) -> Callable[..., Any]:
             _end(order, Answer(refused=str(why)))
         except Exception as error:
             logger.warning("The trial run failed.", exc_info=True)
-            _end(order, Answer(refused=f"it failed: {type(error).__name__}: {error}"))
+            refused = f"the trial run failed: {type(error).__name__}: {error}"
+            _end(order, Answer(refused=refused))
         return fit(*call.args, **call.kwargs)
 
     return bounded_fit

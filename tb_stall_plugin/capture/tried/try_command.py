@@ -87,7 +87,7 @@ class _Trials:
         if answer is None:
             raise _NoAnswer(code, printed.read_text(encoding="utf-8", errors="replace"), order)
         if answer.refused:
-            raise UsageError(f"{self.change} cannot be tried: {answer.refused}")
+            raise UsageError(f"the change ({self.change}) cannot be tried: {answer.refused}")
         return answer
 
 

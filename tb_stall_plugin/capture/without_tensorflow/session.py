@@ -1,5 +1,5 @@
-"""One training without TensorFlow: what happened when, losses, the host, hangs. Where the time of a
-step went is not known here, so there are no books and no profile.
+"""One training run without TensorFlow: what happened when, losses, the host, hangs. Where the time
+of a step went is not known here, so there are no books and no profile.
 """
 
 from __future__ import annotations
