@@ -60,8 +60,14 @@ export function App({ source }: { source: DataSource }) {
       <main>
         {source.written && (
           <p class="file-about faint">
-            {answer.logdir && <code>{answer.logdir}</code>} analyzed {source.written} with Stall{" "}
-            {answer.version}
+            {answer.logdir ? (
+              <>
+                <code>{answer.logdir}</code>, analyzed
+              </>
+            ) : (
+              "Analyzed"
+            )}{" "}
+            {source.written} with Stall {answer.version}
           </p>
         )}
         <PaperTitle place={shown} />

@@ -5,7 +5,7 @@ import { median, parts, total } from "./model";
 import { BUCKETS } from "./palette";
 import type { Bucket, Cluster, HostLedger, Lateness, Member, Ps } from "./types";
 
-/** "worker 1 ended first, at 2026-11-16 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left nothing." */
+/** "worker 1 ended first, at 2026-11-16 22:13:30 UTC; the others waited 1 min 39 s. worker 2 left no records here." */
 export function clusterSentence(cluster: Cluster): string {
   const { ended_first: first, missing, others_waited_ps: waitedPs } = cluster;
   const at = moment(cluster.ended_unix_ns);
@@ -13,7 +13,7 @@ export function clusterSentence(cluster: Cluster): string {
   const ended = first && `${first} ended first${at ? `, at ${at} UTC` : ""}${waited}.`;
   const absent =
     missing.length > 0 && `${missing.join(", ")} left no records here${first ? "" : waited}.`;
-  return [ended, absent].filter(Boolean).join(" ") || "All of them left records here.";
+  return [ended, absent].filter(Boolean).join(" ") || "All members left records here.";
 }
 
 export interface HeatRow {
@@ -55,7 +55,7 @@ const LEAST_ALIKE = 3; // fewer are not worth grouping
 const ALIKE = 0.05; // of the window, in each bucket: hosts that do the same differ by this much
 const FELT = 0.1; // of what the latest one cost: less is just jitter
 
-/** "63 wait, 1 is late: 1.22 s for its host.python"; empty where nobody is late. */
+/** "63 wait, 1 is late: worker 3, 1.22 s, because of host.python."; empty if nobody is late. */
 export function latenessSentence(rows: readonly HeatRow[]): string {
   const late = rows.filter((row) => isLate(row, rows));
   const [first] = late;

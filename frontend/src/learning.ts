@@ -72,7 +72,7 @@ export function learningSentence({ loss, baseline, baseline_words, per }: Learni
   const lost = loss.find(({ value }) => value === null);
   const last = loss.at(-1)?.value ?? null;
   const end = lost
-    ? `The loss is NaN from ${per} ${lost.at} on.`
+    ? `The loss is NaN or infinite from ${per} ${lost.at} on.`
     : last === null
       ? ""
       : `The loss ends at ${figure(last)}.`;

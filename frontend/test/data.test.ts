@@ -53,7 +53,7 @@ describe("a running TensorBoard", () => {
   });
   it("that has stopped is said to have stopped", async () => {
     vi.stubGlobal("fetch", () => Promise.reject(new TypeError("failed")));
-    await expect(source.runs()).rejects.toThrow("does not answer");
+    await expect(source.runs()).rejects.toThrow("is not responding");
   });
 });
 

@@ -24,7 +24,7 @@ describe("a cluster", () => {
   });
   it("that is complete is said to be", () =>
     expect(clusterSentence(reportOf("communication_straggler").cluster!)).toBe(
-      "All of them left records here.",
+      "All members left records here.",
     ));
 });
 

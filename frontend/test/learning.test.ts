@@ -34,7 +34,7 @@ describe("how a run learned", () => {
       "The loss ends at 2.4. A constant guess (giving each of 10 classes the same probability) would have a loss of 2.3.",
     );
     const lost = curves({ loss: [{ at: 7, value: null }], baseline: null });
-    expect(learningSentence(lost)).toBe("The loss is NaN from step 7 on.");
+    expect(learningSentence(lost)).toBe("The loss is NaN or infinite from step 7 on.");
   });
 });
 

@@ -44,7 +44,7 @@ it("says of what, when and with what it was written", async () => {
   const { page } = watched;
   await page.goto(pathToFileURL(file).href);
   expect(await page.locator(".file-about").innerText()).toMatch(
-    /sample_logs analyzed \d{4}-\d\d-\d\d \d\d:\d\d UTC with Stall \d/,
+    /sample_logs, analyzed \d{4}-\d\d-\d\d \d\d:\d\d UTC with Stall \d/,
   );
 });
 

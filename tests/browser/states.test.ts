@@ -270,7 +270,7 @@ it("a TensorBoard that stops is said to have stopped", async () => {
   await watched.page.route(/plugin\/stall\/runs/, (route) => route.abort());
   const frame = await openTab(watched.page, stage.board.url);
   await frame.waitForSelector("[role=alert]");
-  expect(await frame.locator("[role=alert]").innerText()).toContain("does not answer");
+  expect(await frame.locator("[role=alert]").innerText()).toContain("is not responding");
   watched.complaints.length = 0; // the browser itself reports the failed request
 });
 

@@ -83,7 +83,7 @@ export class HttpSource implements DataSource {
       response = await fetch(url, signal ? { signal } : {});
     } catch (error) {
       if (signal?.aborted) throw error;
-      throw new Error("TensorBoard does not answer. Is it still running?");
+      throw new Error("TensorBoard is not responding. Is it still running?");
     }
     const answer: unknown = await response.json().catch(() => null);
     if (!response.ok || answer === null) throw new Error(reason(answer, response));

@@ -180,7 +180,7 @@ export function Timeline(props: Props) {
         {controls.needsHint
           ? "Click the timeline first, or hold Ctrl, to zoom with the wheel."
           : lacksDetail
-            ? "This file has no more detail than this; the Stall tab in TensorBoard does."
+            ? "This file holds no more detail than this; the Stall tab in TensorBoard shows more."
             : HELP}
         {layout && answers.error && ` ${answers.error}`}
       </p>

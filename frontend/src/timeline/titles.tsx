@@ -70,7 +70,7 @@ function FoldTitle(props: { box: LaneBox; place: { top: string }; onToggle: Prop
 /** The range of the part that is shown. */
 function extentOf({ series }: SeriesBox): string {
   const values = series.points.flatMap(([, value]) => (value === null ? [] : [value]));
-  if (values.length === 0) return "no number";
+  if (values.length === 0) return "no finite value";
   const low = values.reduce((least, value) => Math.min(least, value));
   const high = values.reduce((most, value) => Math.max(most, value));
   return extent(low, high, series.unit);

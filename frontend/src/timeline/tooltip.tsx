@@ -40,7 +40,7 @@ function PointText({ hovered: { box, value, ps } }: { hovered: Hovered & { kind:
     <>
       <strong>{box.title}</strong>
       <p class="figures">
-        {value === null ? "not a number" : figure(value, box.series.unit)}{" "}
+        {value === null ? "NaN or infinite" : figure(value, box.series.unit)}{" "}
         <span class="faint">at {seconds(ps)}</span>
       </p>
     </>

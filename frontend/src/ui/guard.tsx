@@ -8,7 +8,7 @@ export function Guard({ children }: { children: ComponentChildren }) {
   if (!fault) return <>{children}</>;
   return (
     <div class="state" role="alert">
-      <h1>This page failed</h1>
+      <h1>This page could not be shown</h1>
       <p>{String(fault)}</p>
       <p class="faint">
         This is a bug in Stall, not in your training. `stall-analyze` shows the same report in a

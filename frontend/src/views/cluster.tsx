@@ -61,7 +61,7 @@ function MemberRow({ group, isFirst }: { group: MemberGroup; isFirst: boolean })
       <td data-title="how it ended">{member.ended ?? "–"}</td>
       <td data-title="left behind">
         {left.join(" and ")}
-        {isFirst && <strong>, ended first</strong>}
+        {isFirst && <strong>{left.length > 0 && ", "}ended first</strong>}
       </td>
     </tr>
   );
