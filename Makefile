@@ -102,7 +102,8 @@ HARM_PACKAGES := tf_keras ipykernel jax torch
 harm: $(VENV)/.installed-test $(HARM_PACKAGES:%=build/harm/packages/.%)  ## run programs with and without a capture, and check that nothing else differs (30 minutes)
 	$(BIN)/python -m tests.scenarios.harm.run --workdir build/harm --write
 
-# Beside the environment of the tests, which needs none of them. One that cannot be had is skipped.
+# Next to the environment of the tests, which needs none of these packages. A package that cannot be
+# installed is skipped.
 build/harm/packages/.tf_keras: WHAT := --no-deps tf_keras
 build/harm/packages/.ipykernel: WHAT := ipykernel jupyter_client
 build/harm/packages/.jax: WHAT := --no-deps jax jaxlib scipy
@@ -129,7 +130,7 @@ blind: $(VENV)/.installed-test  ## run programs whose authors did not know the d
 	$(BIN)/python -m tests.scenarios.blind.run; with_profiles=$$?; \
 	$(BIN)/python -m tests.scenarios.blind.captured.run && exit $$with_profiles
 
-blind-learning: $(VENV)/.installed-test  ## like `make blind`, for programs about learning and hangs, if $(STRANGERS) is next to this checkout
+blind-learning: $(VENV)/.installed-test  ## like `make blind`, for programs about learning and hangs, if they are next to this checkout
 	@if test -e $(STRANGERS)/run.py; then \
 	  run="$(PYTHON) $(STRANGERS)/run.py"; to="--python $(CURDIR)/$(BIN)/python --tool $(CURDIR)/$(BIN)/stall-analyze"; \
 	  for round in tests/scenarios/blind/learning/round*; do for mode in default stall; do \
@@ -139,7 +140,7 @@ blind-learning: $(VENV)/.installed-test  ## like `make blind`, for programs abou
 	    PYTHONPATH=$(abspath $(STRANGERS))/hangs $$run hangs --set $$round $$to --work build/blind/hanging/$$(basename $$round); done; \
 	else echo 'blind-learning: NOT RUN, because there is no $(STRANGERS)/run.py'; fi
 
-strangers: $(VENV)/.installed-test  ## like `make blind`, for programs outside of this repository, if they are next to it
+strangers: $(VENV)/.installed-test  ## like `make blind`, for programs outside this repository, if they are next to it
 	@if test -e $(STRANGERS)/run.py; then $(PYTHON) $(STRANGERS)/run.py time --python $(BIN)/python \
 	  --tool $(BIN)/stall-analyze --work build/strangers; \
 	else echo 'strangers: NOT RUN, because there is no $(STRANGERS)/run.py'; fi

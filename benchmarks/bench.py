@@ -175,7 +175,7 @@ class Programs:
         self.add(name, [*STALL, str(logdir), "--fresh", "--json", "-o", str(report)])
 
     def add_xprof(self, name: str, trace: Path) -> None:
-        """It leaves caches beside the file, so it gets a new copy each time."""
+        """It leaves caches next to the file, so it gets a new copy each time."""
 
         def measured() -> Cost:
             with tempfile.TemporaryDirectory(dir=self._workdir) as scratch:

@@ -1,14 +1,14 @@
-"""What StallCallback costs a training: trains with it and without, taking turns, in one process.
+"""What StallCallback costs: trains with it and without it, taking turns, in one process.
 
 Two figures for a tiny, a small and a medium model:
 
-    steady state   two trainings run at once and take turns, a few steps each: the time of their
+    steady state   two models train at once and take turns, a few steps each: the time of their
                    turns, and the processor time, which other load on the machine affects less
     first epoch    of a new model each time, tracing and profiling included: in all, the first step,
                    steps 2 to 20, and the rest
 
-Two trainings differ by some percent even if they do the same, depending on which cores the system
-puts their threads on. So each round has one of each, in random order, and the median of the
+Two runs differ by a few percent even if they do the same, depending on which cores the system puts
+their threads on. So each round has one of each, in random order, and the median of the
 differences comes with the range in which it lies in nine of ten repetitions. The range gets
 narrower with more rounds; what it still includes is not known.
 

@@ -22,7 +22,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:0] = [str(ROOT)]
 
-from fleet import make_fleet  # noqa: E402  beside this file
+from fleet import make_fleet  # noqa: E402  next to this file
 
 from tests.batch.dask_cluster import cluster, variables  # noqa: E402
 from tests.batch.object_store import BUCKET, object_store  # noqa: E402

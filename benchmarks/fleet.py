@@ -99,7 +99,7 @@ class Cost:
 
 
 def measured(arguments: list[str], kill_after: Path | None = None, results: int = 0) -> Cost:
-    """Runs the program once; with `kill_after`, kills it when that store has so many results."""
+    """Runs the program once; with `kill_after`, kills it when that store has `results` results."""
     begin = time.perf_counter()
     with tempfile.TemporaryFile("w+") as said:
         process = subprocess.Popen(
@@ -215,7 +215,7 @@ def killed(workdir: Path, size: int) -> list[str]:
     final = sum(path.stat().st_mtime_ns == before for path, before in kept.items())
     print(f"{len(entries):,} runs in the result, {sum(n > 1 for n in names.values())} twice, "
           f"{len(whole) - len(entries)} lost; {len(kept) - final:,} of those kept were made again; "
-          f"the same as undisturbed: {entries == whole}")  # fmt: skip
+          f"the same as without the kill: {entries == whole}")  # fmt: skip
     return [] if entries == whole else ["the result after a kill is different"]
 
 

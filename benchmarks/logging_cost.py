@@ -1,6 +1,6 @@
 """What logging and capturing cost a first epoch, and how much of that the analyzer recognizes.
 
-Trains a tiny, a small and a medium model. Each way of logging runs between two bare trainings, in a
+Trains a tiny, a small and a medium model. Each way of logging runs between two bare runs, in a
 different order each round, and each round in its own process:
 
     bare             nothing is logged
@@ -10,7 +10,7 @@ different order each round, and each round in its own process:
 
 A machine may be a fifth slower for some seconds, and one process may be faster than the next by as
 much as logging costs. So epochs are short, and *cost* is the median of how much longer each took
-than the mean of the two bare ones beside it; `cpu_s` is the same in processor time. *Recognized* is
+than the mean of the two bare ones around it; `cpu_s` is the same in processor time. *Recognized* is
 the median of what the report calls `profiler`; for an epoch that was not traced as a whole, of its
 estimate.
 
@@ -40,7 +40,7 @@ from typing import Any
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 
 import tensorflow as tf
-from capture import KINDS, Kind  # beside this file
+from capture import KINDS, Kind  # next to this file
 
 from stall_analyzer import analyze
 from tb_stall_plugin import StallCallback
@@ -51,7 +51,7 @@ BARE = "bare"
 PS_PER_S = 1e12
 STEPS = {"tiny": 1500, "small": 200, "medium": 50}
 WARM_UP_STEPS = 20  # the first training in a process takes longer, however it is logged
-RESULT = "cost.json"  # beside the logs of a training
+RESULT = "cost.json"  # next to the logs of a run
 Seconds = dict[str, float]  # by clock: "s" is wall time, "cpu_s" is processor time
 
 
@@ -141,7 +141,7 @@ def recognized(logs: Path) -> float:
 
 
 def compare(folder: Path, way: str) -> dict[str, Any]:
-    """Compares one way of logging with bare trainings, for one model."""
+    """Compares one way of logging with bare runs, for one model."""
     files = sorted((folder / way).glob(f"*/{RESULT}"))
     rounds = [json.loads(file.read_text()) for file in files]
     costs = [one["logged"]["s"] - one["bare"]["s"] for one in rounds]

@@ -1,7 +1,7 @@
 /**
  * How smooth the timeline is with a hundred thousand intervals on the screen: the time from frame to
  * frame while it is zoomed, while events are chosen one after the other, and while a stretch is
- * dragged open. Run by `npm --prefix frontend run frames`; 16.7 ms are a screen's own sixty a second.
+ * dragged open. Run by `npm --prefix frontend run frames`; at sixty frames per second, one takes 16.7 ms.
  */
 
 import type { Frame } from "playwright-core";

@@ -133,7 +133,7 @@ def next_id(detectors: Path, family: str) -> str:
     taken = [int(number) for text in texts for number in ID.findall(text)]
     number = max((n for n in taken if first <= n < first + IDS_EACH), default=first - 1) + 1
     if number >= first + IDS_EACH:
-        raise ValueError(f"the family {family} has no more ids after ST{number - 1:03}")
+        raise ValueError(f"the family {family} has no ids left after ST{number - 1:03}")
     return f"ST{number:03}"
 
 
@@ -153,8 +153,8 @@ def main() -> int:
     for path in written:
         print(f"wrote {path.relative_to(ROOT)}")
     print(
-        "Next: replace every TODO, add it to docs/reference/symptoms.md, then `make docs` and "
-        "`make test`; see CONTRIBUTING.md."
+        "Next: replace every TODO, add the finding to docs/reference/symptoms.md, and run "
+        "`make docs` and `make test`; see CONTRIBUTING.md."
     )
     return 0
 
