@@ -20,11 +20,10 @@ def text(schema: dict[str, Any]) -> str:
         "",
         "<!-- Written by `make schema` from report/document_types.py: change it there. -->",
         "",
-        "`stall-analyze --json` prints one document for all runs. Times are integers in",
+        f"`stall-analyze --json` prints one [{root}](#{root}) for all runs. Times are integers in",
         "picoseconds; the nine `buckets_ps` of a run always sum to its `window.duration_ps`.",
         "The schema, `stall_analyzer/report/schema.json`, ships with the package. New keys may be",
-        "added; a change of meaning gets a new `schema_version`. The document itself is a",
-        f"[{root}](#{root}).",
+        "added; a change of meaning gets a new `schema_version`.",
         "",
     ]
     for name, kind in sorted(objects.items(), key=lambda one: one[0] != root):
