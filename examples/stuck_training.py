@@ -1,4 +1,4 @@
-"""A training script whose first epoch does not end, and its fix.
+"""A training script that waits for its input, and its fix.
 
     python examples/stuck_training.py --logdir logs/stuck
     stall-analyze logs/stuck
@@ -24,7 +24,7 @@ BATCHES, BATCH_SIZE, PIXELS = 60, 32, 256
 
 
 def brighten_slowly(images: tf.Tensor) -> np.ndarray:
-    time.sleep(0.02)  # stands for PIL, OpenCV or your own library
+    time.sleep(0.02)  # stands in for PIL, OpenCV or your own library
     return np.clip(images.numpy() * 1.2, 0.0, 1.0).astype("float32")
 
 
