@@ -216,10 +216,10 @@ def test_rows_of_one_of_several_workers_end_with_the_last_call_of_a_step(
     books.meets_others = True
     for _ in range(2):
         for function in ("gradients", "apply"):
-            books.enter(books.entry(Account.STEP, function))
+            until_it_ends = books.call_begins(function)
             clock.wait(4)
-            assert books.until_call_ends.after is not None
-            books.until_call_ends.after(None, False)
+            assert until_it_ends.after is not None
+            until_it_ends.after(None, False)
         books.enter(books.entry(Account.CALLBACK, "Report.on_train_batch_end"))
         clock.wait(20)
         books.leave()

@@ -32,23 +32,6 @@ def _in_fit(hook: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def _in_each_batch(
-    hook: Callable[[StallCallback, TrainingSession, int, Any], None],
-) -> Callable[..., None]:
-    """The same, with fewer calls in between. Clocks around it would take as long as most hooks."""
-
-    @functools.wraps(hook)
-    def called(self: StallCallback, batch: int, logs: Any = None) -> None:
-        session = self._under_way
-        if session is not None:
-            try:
-                hook(self, session, batch, logs)
-            except Exception:
-                self._switch_off()
-
-    return called
-
-
 class StallCallback(tf.keras.callbacks.Callback):
     """Captures a training run for `stall-analyze` and the Stall tab.
 
@@ -141,19 +124,26 @@ class StallCallback(tf.keras.callbacks.Callback):
         self._end_of_batches(session)
         session.epoch_ends(epoch, logs)
 
-    @_in_each_batch
-    def on_train_batch_begin(self, session: TrainingSession, batch: int, logs: Any) -> None:
-        batches = self._train_batches
-        if batches.told_later and batches.begins(batch):
-            session.step_ends()
-        session.step_begins()
+    # These four are called for each batch, with as few calls in between as possible. Clocks around
+    # them would take as long as most of them.
 
-    @_in_each_batch
-    def on_train_batch_end(self, session: TrainingSession, batch: int, logs: Any) -> None:
-        session.batch_logged(batch // self._at_once, logs)
-        batches = self._train_batches
-        if not batches.told_later or batches.ends(batch):
-            session.step_ends()
+    def on_train_batch_begin(self, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None:
+            try:
+                if self._train_batches.begins(batch):
+                    session.step_ends()
+                session.step_begins()
+            except Exception:
+                self._switch_off()
+
+    def on_train_batch_end(self, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None and self._train_batches.ended(batch, logs):
+            try:
+                session.step_ends()
+            except Exception:
+                self._switch_off()
 
     @_in_fit
     def on_test_begin(self, session: TrainingSession, logs: Any = None) -> None:
@@ -168,16 +158,23 @@ class StallCallback(tf.keras.callbacks.Callback):
             session.test_step_ends()
         session.validation_ends(self._epoch)
 
-    @_in_each_batch
-    def on_test_batch_begin(self, session: TrainingSession, batch: int, logs: Any) -> None:
-        if self._test_batches.begins(batch):
-            session.test_step_ends()
-        session.test_step_begins()
+    def on_test_batch_begin(self, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None:
+            try:
+                if self._test_batches.begins(batch):
+                    session.test_step_ends()
+                session.test_step_begins()
+            except Exception:
+                self._switch_off()
 
-    @_in_each_batch
-    def on_test_batch_end(self, session: TrainingSession, batch: int, logs: Any) -> None:
-        if self._test_batches.ends(batch):
-            session.test_step_ends()
+    def on_test_batch_end(self, batch: int, logs: Any = None) -> None:
+        session = self._under_way
+        if session is not None and self._test_batches.ended(batch, None):
+            try:
+                session.test_step_ends()
+            except Exception:
+                self._switch_off()
 
     def _begin(self) -> None:
         fit = Fit(self)
@@ -202,6 +199,7 @@ class StallCallback(tf.keras.callbacks.Callback):
             callbacks=[c for c in getattr(callback_list, "callbacks", ()) if c is not self],
             settings=fit.settings,
         )
+        self._session.logged = self._last_logs
 
     def _check(self) -> None:
         """Done before the books are opened: its time is not part of the epoch."""
@@ -211,6 +209,11 @@ class StallCallback(tf.keras.callbacks.Callback):
         record = preflight(self.model, guard(self._options["logdir"]).recorder)
         if self._options["report"]:
             say(record)
+
+    def _last_logs(self) -> tuple[int, Any] | None:
+        """Which step of the epoch has ended last, as far as Keras has told us, and its logs."""
+        told = self._train_batches.told
+        return None if told is None else (told[0] // self._at_once, told[1])
 
     def _end_of_batches(self, session: TrainingSession) -> None:
         if self._train_batches.last_ended():

@@ -132,24 +132,27 @@ class Batches:
     3 reports the ends in other threads; and when the data has run out, it reports none at all."""
 
     def __init__(self, told_later: bool) -> None:
-        self._thread = threading.get_ident()
         self.told_later = told_later  # otherwise, Keras reports every end at once
         self.begin_anew()
 
     def begin_anew(self) -> None:
         """The batches of the next epoch count from 0 again."""
         self._begun: int | None = None
-        self._ended = -1
+        # The batch whose end was reported last, and its logs. Set by another thread if they are
+        # reported later.
+        self.told: tuple[int, Any] | None = None
 
     def begins(self, batch: int) -> bool:
         """Returns whether the batch before has ended without being reported."""
         before, self._begun = self._begun, batch
         return before is not None
 
-    def ends(self, batch: int) -> bool:
-        """True if it ends right now; False if another thread reports it, at some later time."""
-        if threading.get_ident() != self._thread:
-            self._ended = max(self._ended, batch)
+    def ended(self, batch: int, logs: Any) -> bool:
+        """Takes what Keras reports. Returns whether the batch has ended right now, and not
+        earlier."""
+        if not self._was_told_of(batch):  # several threads may report in any order
+            self.told = batch, logs
+        if self.told_later:
             return False
         self._begun = None
         return True
@@ -161,6 +164,9 @@ class Batches:
         if begun is None or not self.told_later:
             return False
         patience_s = time.monotonic() + LATE_END_S
-        while self._ended < begun and time.monotonic() < patience_s:
+        while not (has_ended := self._was_told_of(begun)) and time.monotonic() < patience_s:
             time.sleep(LATE_END_S / 20)
-        return self._ended >= begun
+        return has_ended
+
+    def _was_told_of(self, batch: int) -> bool:
+        return self.told is not None and self.told[0] >= batch

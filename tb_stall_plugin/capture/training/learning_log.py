@@ -45,6 +45,7 @@ class LearningLog:
 
         self._given = KeptLosses()  # losses that a loop gave us
         self._logged: tuple[int, Any] | None = None  # a step, and Keras's logs after it
+        self._logged_at = 0  # the last step whose logs we were given
         self._sum, self._steps = 0.0, 0  # sum and number of the losses in this epoch
         self._batch: Batch | None = None  # of a loop, if its step is due
         self._numbers = BatchNumbers()
@@ -69,8 +70,9 @@ class LearningLog:
         return {}
 
     def logged(self, step: int, logs: Any) -> None:
-        """Takes the logs that Keras gives to callbacks after a batch, maybe in another thread."""
-        self._logged = step, logs
+        """Takes the logs that Keras gave to callbacks last, unless we were given them before."""
+        if step != self._logged_at:
+            self._logged_at, self._logged = step, (step, logs)
 
     def losses(self, probe: Probe | None, step: int) -> dict[str, float]:
         """Scalars by tag, about all steps since the last call. Waits for `step`, the last one."""

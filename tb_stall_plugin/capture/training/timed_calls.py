@@ -163,9 +163,7 @@ def _timed_call(call: Method) -> Around:
                 step = functools.partial(call, function, *arguments, **named)
                 return Instead(input_wait.busy.around, (step, arguments))
             return None
-        books.calls += 1
-        books.enter(books.entry(Account.STEP, str(function._name)))
-        return books.until_call_ends
+        return books.call_begins(function._name)
 
     return Around(call, before)
 

@@ -88,6 +88,8 @@ class TrainingSession:
         self._began_ns = 0  # when the epoch with the first step began, on the pulse's clock
         self._measured_steps = MeasuredSteps()
         self._trace: Any = None  # of the current step
+        # Set by a fit: returns a step of this epoch, and Keras's logs after it.
+        self.logged: Callable[[], tuple[int, Any] | None] = lambda: None
         self._learning = LearningLog(self._recorder)
         self._bookkeeping = Bookkeeping(
             folder_for(logdir), self._recorder, self._breaker, report, source
@@ -182,6 +184,7 @@ class TrainingSession:
                 self._guard.write_now()
             # We keep nothing of a finished training in memory.
             self._when_left = self._model = self._optimizer = self._probe = None
+            self.logged = lambda: None
             self._learning = LearningLog(self._recorder)
 
     def _end_if(self, was_left: Callable[[], bool], fit: object) -> bool:
@@ -227,7 +230,7 @@ class TrainingSession:
 
     def _epoch_ended(self, epoch: int, logs: Any) -> None:
         step = self._pulse.steps_done - 1
-        losses = self._learning.losses(self._probe, step)  # those since the last look
+        losses = self._losses(step)  # those since the last look
         if losses:
             self._recorder.scalars(losses, step)
         self._learning.epoch_ended(epoch, logs)
@@ -235,9 +238,10 @@ class TrainingSession:
             # The first step had ended when the weights were first looked at.
             self._breaker.run(WEIGHTS, self._learning.look_at_weights, self._probe, self._steps - 1)
 
-    def batch_logged(self, batch: int, logs: Any) -> None:
-        """Takes Keras's logs after a batch of this epoch, maybe late and in another thread."""
-        self._learning.logged(self._epoch_began_at + batch + 1, logs)
+    def _losses(self, step: int) -> dict[str, float]:
+        if (logged := self.logged()) is not None:
+            self._learning.logged(self._epoch_began_at + logged[0] + 1, logged[1])
+        return self._learning.losses(self._probe, step)
 
     def validation_begins(self, epoch: int, endless: bool = False) -> None:
         self.drop_step()
@@ -366,7 +370,7 @@ class TrainingSession:
         return values
 
     def _seen_from_outside(self, step: int) -> dict[str, float]:
-        values = self._learning.losses(self._probe, step)
+        values = self._losses(step)
         for function, count in tracing_counts(self._model).items():
             if count != self._traced.get(function, 0):
                 self._traced[function] = count
