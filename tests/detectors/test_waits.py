@@ -34,7 +34,7 @@ from tests.detectors.stalls import (
         ("flock", "/data/lock", "is waiting for the lock on the file /data/lock", "LOCK_NB"),
         ("openat", "the named pipe /tmp/best", "is waiting to open the named pipe /tmp/best", ""),
         ("read", "standard input", "is waiting for its user", ""),
-        ("write", "a pipe", "is waiting for a process to read from a pipe", "communicate"),
+        ("write", "a pipe", "is waiting for another process to read from the pipe", "communicate"),
         ("wait4", "process 9", "is waiting for another process (process 9)", "communicate"),
     ],
 )

@@ -26,9 +26,7 @@ StepSource: TypeAlias = Literal["marker", "function", "iterator", "device", "cap
 WindowSource: TypeAlias = Literal["trace", "events", "both"]
 ClockSource: TypeAlias = Literal["own clock", "collectives", "steps", "session name", "none"]
 # What tells how many should train together.
-SizeSource: TypeAlias = Literal[
-    "TF_CONFIG", "the collectives", "the numbers of the workers", "the files"
-]
+SizeSource: TypeAlias = Literal["TF_CONFIG", "the collectives", "the worker numbering", "the files"]
 
 # The end of the window if the epoch was not finished.
 LAST_RECORD = "last record: no epoch was finished"

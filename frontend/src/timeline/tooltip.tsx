@@ -97,8 +97,8 @@ function EventText({ item, names, windowPs }: ItemProps) {
 function When({ item: [start, end], windowPs }: { item: Item; windowPs: Ps }) {
   return (
     <p class="figures">
-      {seconds(end - start)} <span class="faint">({percent(end - start, windowPs)})</span> from{" "}
-      {seconds(start)}
+      {seconds(end - start)} <span class="faint">({percent(end - start, windowPs)})</span>, starting
+      at {seconds(start)}
     </p>
   );
 }

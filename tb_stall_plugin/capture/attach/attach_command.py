@@ -36,7 +36,7 @@ examples:
 what it needs:
   pip install 'tensorboard-plugin-stall[attach]', in any Python. Run it as the
   user who owns the process, or as root. If the kernel restricts who may read
-  other processes (kernel.yama.ptrace_scope is 1 or more), it must be root.
+  other processes (kernel.yama.ptrace_scope is 1 or more), you must be root.
 
 exit codes:
   0  the process was examined

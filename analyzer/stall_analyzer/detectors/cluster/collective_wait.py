@@ -6,7 +6,7 @@ host in the recordings explains it.
 
 Why it stalls
 In synchronous training, all replicas wait for each other in each step. The wait lasts until the
-slowest has arrived, plus the time that the network needs.
+slowest has arrived, and then for as long as the network needs.
 
 How it is measured
 The time in which collective ops of the step ran while none of its other ops did, minus the time the

@@ -74,8 +74,8 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
     "memory": ("Give {host} as much memory as the others, or give all of them smaller batches.",
                "", ""),
     "host": (
-        "Make the loop on {host} do the same as on the others. Work that only one worker has to do "
-        "should be rare, or run in a separate thread.",
+        "Make the loop on {host} do the same work as the loops on the others. Work that only one "
+        "worker has to do should be rare, or run in a separate thread.",
         "if worker == 0:\n    write_report(step)  # all others wait for it",
         "if worker == 0 and step % 1000 == 0:\n    write_report(step)",
     ),

@@ -36,10 +36,10 @@ def check(signals: Signals) -> Finding | None:
     warning = signals.console.warnings.get("slow_compile")
     if warning is None:
         return None
-    took = f" for {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
+    took = f" of {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
     return Finding(
         severity="consider",
-        title=f"XLA compiled{took} and warned that this was very slow",
+        title=f"XLA warned that its compilation{took} was very slow",
         explanation=quoted(warning),
         change=Change(
             "Give XLA less to compile at once: avoid unrolled loops, and compile only the function "

@@ -13,17 +13,18 @@ job that was killed.
 How it is measured
 A capture looks at the process once a second while no step finishes, and records all stacks when
 that lasts too long. Stuck means that it was seen to make no progress: it used less than 2% of a
-core and read nothing, with the same threads waiting at the same lines. A thread that never ran, in
-a call that only something outside the process can end, is stuck no matter what other threads do; so
-is one that sleeps and checks again in a `while` loop. Anything else that computes, reads or sleeps
-is slow, with these exceptions, which are endless: a `while` loop that calls nothing; a regular
-expression that holds the interpreter; a filter that, by tf.data's own counts, has dropped every
-element of repeated data; `evaluate`, `predict`, `adapt` or `reduce` on repeated data without a
-number of steps; and, most likely, a step that takes a thousand times as long as usual and contains
-a `tf.while_loop` without `maximum_iterations`. An epoch over repeated data cannot end if fit is
-given no number of steps. A process that is killed leaves no final record, so its last record shows
-when it ended. Without a capture, the evidence is the usual time between batches, the last batch
-that was logged, and how long other records kept being written after it.
+core and read nothing, with the same threads waiting at the same lines. A thread that got no
+processor time between the looks, and was in a call that only something outside the process can end,
+is stuck no matter what other threads do; so is one that sleeps and checks again in a `while` loop.
+Anything else that computes, reads or sleeps is slow, with these exceptions, which are endless: a
+`while` loop that calls nothing; a regular expression that holds the interpreter; a filter that, by
+tf.data's own counts, has dropped every element of repeated data; `evaluate`, `predict`, `adapt` or
+`reduce` on repeated data without a number of steps; and, most likely, a step that takes a thousand
+times as long as usual and contains a `tf.while_loop` without `maximum_iterations`. An epoch over
+repeated data cannot end if fit is given no number of steps. A process that is killed leaves no
+final record, so its last record shows when it ended. Without a capture, the evidence is the usual
+time between batches, the last batch that was logged, and how long other records kept being written
+after it.
 
 Example
 A generator was fed by a thread that had failed. The verdict: stuck since 14:02:31 (after 37 steps):
@@ -216,7 +217,7 @@ def _went_silent(progress: LoggedProgress) -> bool:
 def _explanation(progress: LoggedProgress, silent: bool) -> str:
     if progress.batches == 0:
         return (
-            f"The event files show the start of training and end {seconds(progress.lasted_ps)} "
+            f"The event files show training start, but they stop {seconds(progress.lasted_ps)} "
             f'later, without a batch or an epoch. Without update_freq="batch", a healthy first '
             f"epoch looks the same."
         )

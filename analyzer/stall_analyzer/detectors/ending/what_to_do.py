@@ -135,7 +135,7 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "full_queue": Change(
         "Whatever empties the queue has stopped. Give the wait a timeout, and find out what "
-        "happened to the thread that reads from it.",
+        "happened to the thread that reads from the queue.",
         "queue.put(item)",
         "queue.put(item, timeout=60)  # raises queue.Full",
     ),

@@ -15,7 +15,7 @@ summed over the cores, so dividing it by their number gives the minimum time tha
 have lost.
 
 Example
-A limit of 2 CPUs on a machine with 32: 64 threads used up the share of each tenth of a second in 6
+A limit of 2 CPUs on a 32-core machine: 64 threads used up the share of each tenth of a second in 6
 ms, and nothing ran for 41 s of the first epoch's 90 s.
 
 What to do

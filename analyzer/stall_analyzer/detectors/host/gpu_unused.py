@@ -56,8 +56,10 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             "Find out why TensorFlow did not put the model on the device.",
             "",
-            'print(tf.config.list_physical_devices("GPU"))  # empty: build or CUDA libraries\n'
-            "tf.debugging.set_log_device_placement(True)    # else: what pins the ops",
+            "# empty: check the build and the CUDA libraries\n"
+            'print(tf.config.list_physical_devices("GPU"))\n'
+            "# otherwise: shows where each op is placed\n"
+            "tf.debugging.set_log_device_placement(True)",
         ),
         confidence=0.6,
     )

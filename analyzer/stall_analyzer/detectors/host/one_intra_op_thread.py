@@ -18,7 +18,7 @@ Example
 40 ms, a second core has nothing to do.
 
 What to do
-Leave the number of threads to TensorFlow, or give it the number of cores. If the setting is there
+Leave the number of threads to TensorFlow, or set it to the number of cores. If the setting is there
 for repeatable results, `tf.config.experimental.enable_op_determinism()` gives them while using all
 cores.
 

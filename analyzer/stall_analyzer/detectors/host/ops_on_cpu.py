@@ -13,7 +13,7 @@ counts if it takes a millisecond or more on the host, in any step after the firs
 does nothing.
 
 Example
-StringSplit and UniqueV2 ran on the CPU for 8 ms of each step of 20 ms.
+StringSplit and UniqueV2 ran on the CPU for 8 ms of each 20 ms step.
 
 What to do
 Move these ops into the input pipeline, where they run in parallel with the step, or replace them

@@ -1,8 +1,8 @@
 """Each element is read from a separate file, and opening files is what takes the time.
 
 What it finds
-A pipeline that opens one file (or nearly) per element: `tf.io.read_file` in a map, or a record
-dataset made of a great many tiny files.
+A pipeline that opens a file for every element, or nearly every one: `tf.io.read_file` in a map, or
+a record dataset made of a great many tiny files.
 
 Why it stalls
 Opening and closing a small file takes longer than reading its content; on network storage it takes

@@ -1,4 +1,4 @@
-"""A map over individual elements spends most of its time calling its function.
+"""A map over individual elements spends most of its time on the overhead of calling its function.
 
 What it finds
 A map of cheap native ops that runs once for each element of a batch and holds up the step.

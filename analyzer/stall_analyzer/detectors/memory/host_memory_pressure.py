@@ -5,9 +5,9 @@ Time in which threads waited for host memory (not a GPU's), pages that had to be
 processes close to the limit at which the kernel kills them.
 
 Why it stalls
-When the RAM or the container's limit is used up, the kernel drops or swaps out pages that are still
-in use. Touching one of them then takes as long as reading from a disk, which is thousands of times
-slower than reading from memory, no matter which op does it.
+When the RAM is used up or the container's limit is reached, the kernel drops or swaps out pages
+that are still in use. Touching one of them then takes as long as reading from a disk, which is
+thousands of times slower than reading from memory, no matter which op does it.
 
 How it is measured
 In a capture: the kernel's own count of the time in which something waited for memory (pressure
@@ -22,7 +22,7 @@ for memory, with 210,000 major page faults.
 
 What to do
 Keep less in memory: a smaller shuffle buffer, cache("file") instead of cache(), fewer prefetched
-elements, and no whole dataset in NumPy arrays. Or give the container more memory.
+elements, and no NumPy arrays that hold an entire dataset. Or give the container more memory.
 
 Blind spots
 A trace does not show this; only a capture does. The kernel counts all threads, including those that

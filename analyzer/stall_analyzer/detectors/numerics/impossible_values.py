@@ -105,7 +105,7 @@ def _always_zero(signals: Signals) -> Mismatch | None:
         "on",
         "No model is right before it has learned anything. Either the loss is given the wrong "
         "values (the same tensor twice, a softmax over one unit, shapes that broadcast), or "
-        "weights or a mask of 0 remove every example.",
+        "every example is removed by weights of 0 or by a mask.",
         LOOK,
         "impossible" if learning.settings.loss is not None else "odd",
     )

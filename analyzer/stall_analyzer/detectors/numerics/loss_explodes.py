@@ -2,9 +2,9 @@
 
 What it finds
 A training loss that is still a number but ends a hundred times above where it began, or that jumped
-that high along the way and has since been stuck at half its first value or higher. Also the loss of
-any output that rises to one and a half times its lowest epoch value, in both training and
-validation.
+that high along the way and has since been stuck at half its first value or higher. Also, for any
+output, a loss that rises to one and a half times its value in its lowest epoch, in both training
+and validation.
 
 Why it stalls
 Each update makes the model worse instead of better, and soon the loss is NaN.

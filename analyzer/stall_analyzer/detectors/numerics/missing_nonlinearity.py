@@ -9,10 +9,10 @@ model can only draw straight lines between classes; where that is not enough, it
 loss of a guess.
 
 How it is measured
-From the stored model: every layer before the last one with weights must be known to be linear. A
-custom layer, a recurrent one or max pooling ends the search. Such a model may be intended, so the
-finding is a note; where the loss shows that nothing is learned, the missing activation is the
-likely reason.
+From the stored model: every layer before the last one with weights must be known to be linear. If
+one of them is a custom layer, a recurrent layer or max pooling, nothing is reported. A linear model
+may be intended, so the finding is a note; where the loss shows that nothing is learned, the missing
+activation is the likely reason.
 
 Example
 Dense(32), Dense(32), Dense(1, "sigmoid") for points on two rings: the loss is ln(2) in each of five

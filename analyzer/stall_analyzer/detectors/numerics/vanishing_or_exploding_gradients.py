@@ -185,7 +185,8 @@ def _bad_gradients(tag: str, values: Float64s) -> _BadGradients | None:
     first, usual = float(median(values[:LEAST_RECORDS])), float(median(values))
     if "update" in tag.lower():
         if max(first, usual) < STILL_RATIO:
-            return _BadGradients(True, f"updates are only {usual:.1e} of the weights ({tag})")
+            text = f"updates are only {usual:.1e} times the size of the weights ({tag})"
+            return _BadGradients(True, text)
     elif "zero" in tag.lower():
         if min(first, usual) >= ZERO_SHARE:
             return _BadGradients(True, f"{usual:.1%} of the gradients are zero ({tag})")

@@ -140,7 +140,7 @@ def _expected(
         more = (f"{unnamed} more" if holes else f"{unnamed} of {needed} hosts",)
         return needed, "the collectives", (*holes, *(more if unnamed > 0 else ()))
     if holes and len(workers) == len(members):
-        return max(workers) + 1, "the numbers of the workers", holes
+        return max(workers) + 1, "the worker numbering", holes
     return len(members), "the files", ()
 
 

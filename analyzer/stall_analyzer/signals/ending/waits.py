@@ -123,9 +123,9 @@ def _at_a_file(call: str, on: str) -> Wait | None:
     """A disk is left out: it may still answer."""
     if on.startswith("/"):
         return None
-    whom = "a process to read from" if call in WRITES else "a process to write to"
     if on == A_PIPE:
-        return Wait("pipe", f"is waiting for {whom} a pipe")
+        does = "read from" if call in WRITES else "write to"
+        return Wait("pipe", f"is waiting for another process to {does} the pipe")
     return Wait("socket", f"{ANSWER} ({on})" if on else ANSWER)
 
 

@@ -96,12 +96,13 @@ def _graph_wait(scene: Scene, thread: ThreadStack) -> Blamed | None:
     main = stack_of(thread)
     called = f", called at {main.users.place}," if main.users is not None else ""
     bucket: Bucket = "input" if "Dequeue" in op or "Unstage" in op else "host"
+    awaited = "something that never arrives"
     if OF_WORKERS.match(op):
-        bucket = COMMUNICATION
+        bucket, awaited = COMMUNICATION, "other workers that never arrive"
     return Blamed(
         bucket=bucket,
         subject=f"TensorFlow, in {op}{f' at {frame.place}' if frame is not None else ''}{called}",
-        waits_in="is waiting for others that never come,",
+        waits_in=f"is waiting for {awaited},",
         stack=proof(main, PROOF_LINES),
         confidence=0.8,
         kind="graph_wait",

@@ -131,8 +131,8 @@ def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualS
         why = f"All steps took {seconds(round(mean_ps))} on average, longer than the profiled ones."
         return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
     why = (
-        f"All steps took {seconds(round(mean_ps))} on average, because batches do not arrive any "
-        "faster."
+        f"Over the whole epoch, a step took {seconds(round(mean_ps))} on average, because batches "
+        "did not arrive any faster."
     )
     waits = step.causes_ps.get("input.wait", 0.0) + more
     return _waiting(step, waits, DOUBT_SOME, why)
