@@ -141,6 +141,30 @@ def test_the_caller_decides_whatever_the_profile_shows() -> None:
     assert ms_by_cause(tiling) == {"host.callback": 80, "compute.step": 20}
 
 
+def test_tracing_takes_as_long_as_it_was_timed() -> None:
+    """In a profile, it includes what makes a function of the graph."""
+    row = {Account.RETRACE: 30, Account.STEP: 30}
+    books = books_of(record(row, row), record({Account.STEP: 40}, at_ms=120))
+    each = ((20, "compile.retracing"), (5, "input.wait"), (15, "compile.retracing"))
+    seen = profiled(
+        160, *each, (20, "compute.step"), *each, (20, "compute.step"), (40, "compute.step")
+    )
+    tiling = with_books(seen, books, window(160))
+    assert ms_by_cause(tiling) == {
+        "compile.retracing": 2 * 30,
+        "compile.instantiate": 2 * 5,
+        "input.wait": 2 * 5,
+        "compute.step": 80,
+    }
+
+
+def test_tracing_that_was_not_timed_is_left_to_the_profile() -> None:
+    books = books_of(record({Account.STEP: 40}))
+    seen = profiled(40, (4, "compile.tracing"), (36, "compute.step"))
+    tiling = with_books(seen, books, window(40))
+    assert ms_by_cause(tiling) == {"compile.tracing": 4, "compute.step": 36}
+
+
 def test_a_save_is_one_although_a_profile_sees_only_python() -> None:
     books = books_of(record({Account.SAVE: 80, Account.STEP: 20}))
     seen = profiled(100, (80, "host.python"), (20, "compute.step"))

@@ -22,6 +22,7 @@ from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
     among,
+    between,
     overlay,
     paint,
     simplify,
@@ -72,13 +73,14 @@ DETAILS = {
     Account.PYTHON: IN_PYTHON,
     EAGER: (*IN_KERNELS, *IN_PYTHON),
 }
+TRACING = ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing"))
 # What the clocks and a profile can each tell independently.
 COMPARED = (
     (
         (*WAITS, Account.ITERATOR, Account.TEARDOWN),
         tuple(c for c in CAUSES if bucket_of(c) == "input" and c != "input.contention"),
     ),
-    ((Account.TRACE, Account.RETRACE), ("compile.tracing", "compile.retracing")),
+    TRACING,
 )
 Shares = Mapping[str, Mapping[str, float]]  # causes in an account, or in eager steps
 
@@ -100,6 +102,7 @@ def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
         return traced
     start, end = _row_bounds(books, window.start_unix_ns)
     traced = _with_callbacks(traced, books, start, end)
+    traced = _with_timed_tracing(traced, books, start, end)
     missing = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
     missed = missing > MISSED_SHARE * (end - start)
     missed |= _read_otherwise(traced, books, start, end)
@@ -118,12 +121,31 @@ def _with_callbacks(traced: Tiling, books: Books, start: Int64s, end: Int64s) ->
     python = codes("host.python")
     beside = PS_PER_NS * (books.spent(Account.CALLBACK) + books.spent(Account.SIDE))
     theirs = beside > MOSTLY * time_in(traced, start, end, python)
-    rows = Layer(start[theirs], end[theirs], code("host.callback"))
-    bounds, labels = traced.bounds, traced.labels
-    callbacks = paint(int(bounds[0]), int(bounds[-1]), [rows], default=NOTHING)
+    return _renamed(traced, python, Layer(start[theirs], end[theirs], code("host.callback")))
+
+
+def _with_timed_tracing(traced: Tiling, books: Books, start: Int64s, end: Int64s) -> Tiling:
+    """In a trace, building a graph includes making a function of it afterward. What exceeds the
+    time by the clocks is that."""
+    accounts, causes = TRACING
+    building = codes(*causes)
+    passed = np.append(0, np.cumsum(between(traced.bounds) * among(traced.labels, building)))
+    booked = PS_PER_NS * (books.spent(accounts[0]) + books.spent(accounts[1]))
+    longer = np.maximum(time_in(traced, start, end, building) - booked, 0)
+    too_long = (longer > 0) & (booked > 0)
+    # The moment from which on that much was spent on building.
+    built = np.interp(end, traced.bounds, passed) - longer
+    since = np.round(np.interp(built, passed, traced.bounds)).astype(np.int64)
+    return _renamed(traced, building, Layer(since[too_long], end[too_long], code(FIRST_CALL)))
+
+
+def _renamed(tiling: Tiling, wanted: Int64s, layer: Layer) -> Tiling:
+    """What has one of the wanted codes gets that of the layer, where it is."""
+    bounds, labels = tiling
+    painted = paint(int(bounds[0]), int(bounds[-1]), [layer], default=NOTHING)
     kept = np.where(labels == NOTHING, UNSEEN, labels)
-    others = Tiling(bounds, np.where(among(labels, python), NOTHING, kept))
-    found = overlay(overlay(others, callbacks), traced)
+    others = Tiling(bounds, np.where(among(labels, wanted), NOTHING, kept))
+    found = overlay(overlay(others, painted), tiling)
     return Tiling(found.bounds, np.where(found.labels == UNSEEN, NOTHING, found.labels))
 
 
