@@ -6,7 +6,6 @@ from itertools import pairwise
 
 from tb_stall_plugin.capture.process.pulse import STEPS_FOR_MEDIAN
 from tb_stall_plugin.capture.training.measured_steps import (
-    EARLY_SHARE_OF_TIME,
     EVERY,
     REST_S,
     SHARE_OF_TIME,
@@ -33,23 +32,13 @@ def test_the_first_sixteen_and_then_one_in_sixteen() -> None:
     assert measured(64, step_s=0.1, cost_s=0.001) == [*range(EVERY), 31, 47, 63]
 
 
-DOUBLING = [0, 1, 3, 7, 15, 31, 63, 127, 255, 511, 1023, 2047, 4095, 8191]
-
-
 def test_fast_steps_are_measured_less_often() -> None:
     found = measured(10_000, step_s=0.001, cost_s=0.001)
-    assert set(DOUBLING) <= set(found)  # whatever they cost: data may change
-    others = set(found) - set(DOUBLING)
+    doubling = [31, 63, 127, 255, 511, 1023, 2047, 4095, 8191]
+    assert set(doubling) <= set(found)  # whatever they cost: data may change
+    others = set(found[EVERY:]) - set(doubling)
     assert 0.001 * len(others) <= SHARE_OF_TIME * 10_000 * 0.001
-    assert len(found) > 1.5 * len(DOUBLING)
-
-
-def test_more_of_the_first_steps_are_measured_than_later() -> None:
-    """Much may go wrong there that is over after a few steps."""
-    step_s, cost_s = 0.01, 0.001
-    found = measured(EVERY, step_s, cost_s)
-    assert len(set(found) - set(DOUBLING)) > 1
-    assert SHARE_OF_TIME < cost_s / step_s / EVERY < EARLY_SHARE_OF_TIME
+    assert len(found) > 2 * EVERY
 
 
 def test_accumulated_gradients_are_seen_when_they_are_applied() -> None:

@@ -14,7 +14,7 @@ import numpy as np
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.model.books import Books
 from stall_analyzer.model.causes import CAUSES, bucket_of, code, codes, codes_of_bucket
-from stall_analyzer.model.columns import median
+from stall_analyzer.model.columns import between, median
 from stall_analyzer.model.event_log import Capture, EventLog
 from stall_analyzer.model.format import percent, seconds
 from stall_analyzer.model.intervals import (
@@ -22,7 +22,6 @@ from stall_analyzer.model.intervals import (
     Layer,
     Tiling,
     among,
-    between,
     overlay,
     paint,
     simplify,

@@ -1,8 +1,7 @@
-"""Which steps are measured: as many of the first sixteen as can be afforded, and then at most one
-in sixteen.
+"""Which steps are measured: the first sixteen, and then at most one in sixteen.
 
-However short the steps are, some twenty of the first million are measured, because the data may
-change: steps 1, 2, 4, 8 and so on.
+However short the steps are, at least some twenty of the first million are measured, because the
+data may change.
 """
 
 from __future__ import annotations
@@ -10,9 +9,9 @@ from __future__ import annotations
 from tb_stall_plugin.capture.process.pulse import STEPS_FOR_MEDIAN
 
 EVERY = 16
-# The share of the training thread's time that measuring may take, at first and later: fast steps
-# are measured less often.
-EARLY_SHARE_OF_TIME, SHARE_OF_TIME = 0.02, 0.002
+# The share of the training thread's time that measuring may take: fast steps are measured less
+# often.
+SHARE_OF_TIME = 0.002
 LEAST_STEP_S = 1e-6  # shorter times cannot be measured
 REST_S = 0.1  # short steps are left alone for this long: looking at their times costs time, too
 
@@ -47,17 +46,15 @@ class MeasuredSteps:
         return next((n for n in range(1, most) if self._is_due_after(self._steps + n)), most)
 
     def _is_due_after(self, steps: int) -> bool:
-        is_early = steps < EVERY
         is_last = (steps + 1) % EVERY == 0
-        is_affordable = steps >= self._not_before
-        return _is_power_of_two(steps + 1) or (is_affordable and (is_early or is_last))
+        is_affordable = steps >= self._not_before or _is_power_of_two(steps + 1)
+        return steps < EVERY or (is_last and is_affordable)
 
     def took(self, seconds: float, step_s: float) -> None:
         """How long it took to measure a step, or to prepare for it, if an ordinary step takes
         `step_s`."""
         steps = (self._preparing_s + seconds) / max(step_s, LEAST_STEP_S)
-        share = EARLY_SHARE_OF_TIME if self._steps < EVERY else SHARE_OF_TIME
-        self._not_before = self._steps + round(steps / share)
+        self._not_before = self._steps + round(steps / SHARE_OF_TIME)
         self._preparing_s = 0.0 if self._was_due else seconds
 
 
