@@ -7,9 +7,9 @@ from tests.xcheck.figures import Compared
 # The case, the figure, XProf's source -> what a look at the events of the file showed.
 EXPLAINED = {
     ("L01", "longest step, µs", "overview_page"): (
-        "Both; they measure different things. Step 0 took 19.9 ms on GPU 4 and, 648 ms after it "
-        "began there, 21.3 ms on GPU 6; these bounds agree. XProf gives the longest of one "
-        "device, Stall the step from its first device to its last."
+        "Both; they measure different things. Step 0 took 19.9 ms on GPU 4 and 21.3 ms on "
+        "GPU 6, where it began 648 ms later; both tools agree on these times. XProf gives the "
+        "longest time on a single device, Stall the time from the first beginning to the last end."
     ),
     ("L03", "op time, µs", "hlo_stats"): (
         "XProf. It sums the device's own clock (the stat `device_duration_ps`); Stall sums the "

@@ -45,8 +45,8 @@ WRITE_AFTER_FIT_S = 1.0
 LAST_WORDS_S = 15.0
 MOST_ERROR_CHARACTERS = 4000  # TensorFlow's errors quote whole graphs; the reason is at the end
 ELSEWHERE = (
-    "The script asked for its capture to go to {}, but the command that runs the script puts it "
-    "into its own folder."
+    "The script asked for its capture to go to {}, but the command that runs the script writes "
+    "to a folder of its own."
 )
 REPORTED = "_reported_by_stall"
 

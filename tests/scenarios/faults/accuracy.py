@@ -27,8 +27,8 @@ both versions of the program are trained several times, and the typical epoch of
 used. *Predicted* is what the finding promised to save in the first epoch, *measured* is the
 difference between the first epochs of the two versions. Programs in which there is no time to be
 saved (because the loss is NaN, say) have no prediction. *Within noise* means that the measured
-saving is outside of the range, but by less than {noise:.0%} of the epoch, and that runs of the same
-program differ by more than that; it counts as within range. `make scenarios` trains them all;
+saving is outside of the range, but by less than {noise:.0%} of the epoch; runs of the same program
+differ by more than that, so it counts as within range. `make scenarios` trains them all;
 `make accuracy` then writes this page."""
 
 

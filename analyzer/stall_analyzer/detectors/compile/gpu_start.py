@@ -56,8 +56,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"CUDA was not ready until {seconds(round(took * PS_PER_S))} after the start",
         explanation=f"This happens once for each process, before the first step. {source}",
         change=Change(
-            "Keep the driver loaded, put the libraries on a local disk, and make only the GPUs "
-            "that you need visible.",
+            "Keep the driver loaded, put the libraries on a local disk, and hide the GPUs that "
+            "you do not need.",
             "",
             "sudo nvidia-smi -pm 1\nexport CUDA_VISIBLE_DEVICES=0",
         ),

@@ -69,8 +69,8 @@ def check(signals: Signals) -> Finding | None:
     least = round((1 - LEFT_MOST) * lost) - slower * function.calls
     most = round((1 - LEFT_LEAST) * lost)
     pays_back = (
-        f"; if each step takes {SLOWER_STEPS} times as long, the unrolled graph pays for itself "
-        f"after about {counted(max(most // slower, 1), 'step')}"
+        f"; if that makes each step take {SLOWER_STEPS} times as long, the unrolled graph pays "
+        f"for itself after about {counted(max(most // slower, 1), 'step')}"
         if slower
         else ""
     )

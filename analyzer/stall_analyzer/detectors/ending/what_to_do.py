@@ -192,8 +192,8 @@ _BY_KIND: dict[WaitKind, Change] = {
         f"thread.join(timeout=60)\nif thread.is_alive(){_OR_FAIL}",
     ),
     "process": Change(
-        "Find out what the other process is doing: it may be waiting for this one, for example for "
-        "this process to read the other's output. Give the wait a timeout.",
+        "Find out what the other process is doing: it may itself be waiting, for example "
+        "until this process reads its output. Give the wait a timeout.",
         "process.wait()",
         "process.communicate(timeout=60)  # raises TimeoutExpired, and reads its output",
     ),

@@ -112,7 +112,7 @@ def _traced(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The model is saved {len(saves)} times in {seen}, {seconds(each)} each time",
         explanation=(
-            f"Between {len(signals.training_steps)} steps, the training thread saved the model "
+            f"Over {len(signals.training_steps)} steps, the training thread saved the model "
             f"{len(saves)} times, which took {signals.with_share(lost)}. {sign}"
         ),
         change=SAVE_SELDOM,

@@ -19,7 +19,7 @@ A limit of 2 CPUs on a 32-core machine: 64 threads used up the share of each ten
 ms, and nothing ran for 41 s of the first epoch's 90 s.
 
 What to do
-Raise the limit, or use only as many threads as the limit allows cores: a few threads that are never
+Raise the limit, or use no more threads than the cores that it allows: a few threads that are never
 stopped are faster than many that are.
 
 Blind spots
@@ -63,8 +63,8 @@ def check(signals: Signals) -> Finding | None:
             "on its own: it makes everything else in the epoch look slower."
         ),
         change=Change(
-            "Raise the container's CPU limit, or give TensorFlow only as many threads as the limit "
-            "allows cores.",
+            "Raise the container's CPU limit, or give TensorFlow no more threads than the cores "
+            "that the limit allows.",
             "docker run --cpus 2 …",
             "tf.config.threading.set_intra_op_parallelism_threads(2)\n"
             "tf.config.threading.set_inter_op_parallelism_threads(2)",

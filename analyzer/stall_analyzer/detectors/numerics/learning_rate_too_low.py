@@ -18,7 +18,7 @@ noise of the steps. A loss that is still at or above the cost of a constant answ
 epochs leaves no doubt. A capture measures the updates themselves: if they are below a millionth of
 the weights in every layer, nothing moves. A rate counts as reduced to almost nothing if it stays
 below a thousandth of its maximum for at least three epochs or six measured steps, and the loss has
-not already fallen to half.
+not already halved.
 
 Example
 Adam at 1e-8 on five classes: the loss is 1.74 in each of three epochs.

@@ -2,8 +2,8 @@
 
 What it finds
 A classifier that is confidently wrong before its first update: its first loss is more than ten
-times ln(K), the cost of guessing among K classes. Reported only as a note: a regression model whose
-loss is above ten thousand and does not fall to half in three epochs: its targets are not scaled.
+times ln(K), the cost of guessing among K classes. Also, only as a note, a regression model whose
+loss is above ten thousand and does not halve in three epochs, because its targets are not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and
@@ -89,7 +89,7 @@ def _unscaled_targets(learning: LearningSignals) -> Finding | None:
         severity="note",
         title=f"The loss is {losses[-1]:.3g}: the targets are probably not scaled",
         explanation=(
-            f"It began at {losses[0]:.3g} and has not fallen to half in {len(losses)} epochs. "
+            f"It began at {losses[0]:.3g} and has not halved in {len(losses)} epochs. "
             "Weights and outputs begin at about 1, and an optimizer moves them by about the "
             "learning rate in each step: large targets are many steps away. Next to such a loss, "
             "the losses of other outputs hardly count."

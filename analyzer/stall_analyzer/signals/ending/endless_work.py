@@ -179,7 +179,7 @@ def _source(work: WorkRecord) -> str:
     frame = frame_of(work.generator)
     if frame is None:
         return "data that repeats forever (repeat())"
-    return f"what the generator at {frame.place} yields forever"
+    return f"the endless data from the generator at {frame.place}"
 
 
 def _endless_for(scene: Scene) -> Blamed | None:
