@@ -9,7 +9,7 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from stall_analyzer.captures.capture_format import CheckName, CheckResult
+from stall_analyzer.captures.capture_format import CHECK_TITLES, CheckResult
 from stall_analyzer.captures.capture_records import PreflightCheck, PreflightRecord
 from stall_analyzer.cli.argument_parser import ArgumentParser
 from tb_stall_plugin.capture.command import CANNOT_RUN, environment, run
@@ -45,14 +45,6 @@ where it does not work:
     nothing is checked.
 """
 
-TITLES = {
-    CheckName.DATA: "inputs and labels",
-    CheckName.LABELS: "labels and loss",
-    CheckName.OUTPUTS: "outputs and loss",
-    CheckName.LOSS: "first loss",
-    CheckName.GRADIENTS: "gradients",
-    CheckName.OVERFIT: "memorizing examples",
-}
 WORDS = {
     CheckResult.PASSED: "passed",
     CheckResult.FAILED: "FAILED",
@@ -127,7 +119,7 @@ def in_words(record: PreflightRecord) -> str:
 
 
 def _line(check: PreflightCheck) -> str:
-    word, title = WORDS.get(check.result, check.result), TITLES.get(check.name, check.name)
+    word, title = WORDS.get(check.result, check.result), CHECK_TITLES.get(check.name, check.name)
     return f"{word:11}  {title:21}  {check.text}"
 
 
@@ -136,7 +128,7 @@ def _verdict(record: PreflightRecord) -> str:
     found = [check for check in record.checks if check.result == CheckResult.FAILED]
     left = [check for check in record.checks if check.result == CheckResult.NOT_CHECKED]
     if found:
-        names = ", ".join(TITLES.get(check.name, check.name) for check in found)
+        names = ", ".join(CHECK_TITLES.get(check.name, check.name) for check in found)
         return f"Do not start this training yet. Failed: {names}. {took}"
     if len(left) == len(record.checks):
         return f"Nothing could be checked. {took}"

@@ -287,6 +287,6 @@ def test_a_run_that_was_ended_in_a_long_wait_is_about_that_wait(tmp_path: Path) 
     busy = stall(thread(*IN_A_CALLBACK, main=True), cores=1.0)
     verdict = judged(write.read(tmp_path, [*before(), *over, *busy, end]))[2]
     assert (verdict.status, verdict.primary) == ("dead", "host")
-    assert "Slow, not stuck" in verdict.sentence and "train.py:41" in verdict.sentence
+    assert "it was slow, not stuck" in verdict.sentence and "train.py:41" in verdict.sentence
     killed = judged(write.read(tmp_path, [*before(), *over, *busy]))[2]
-    assert "Slow, not stuck" in killed.sentence
+    assert "it was slow, not stuck" in killed.sentence

@@ -283,7 +283,7 @@ def test_an_optimizer_that_takes_most_of_the_step_is_found(tmp_path: Path) -> No
     embedded = training(tmp_path, names=UPDATES, events=stored("Adam", table))
     finding = found(optimizer_traffic.check(embedded), "consider")
     assert "75% of the op time" in finding.title
-    assert "'words' with 60000 rows" in finding.explanation
+    assert "'words' with 60,000 rows" in finding.explanation
     assert "SGD" in finding.change.after
 
 

@@ -30,7 +30,7 @@ def failed(name: str, fault: str) -> PreflightCheck:
 def test_a_batch_that_cannot_be_learned_by_heart_is_to_be_acted_on() -> None:
     events = with_checks(PASSED, failed(CheckName.OVERFIT, CheckFault.CANNOT_FIT))
     finding = found(checked(preflight_failed, events), "act")
-    assert "from 1.1 to 1.09" in finding.explanation and "overfit" in finding.title
+    assert "from 1.1 to 1.09" in finding.explanation and "memorizing examples" in finding.title
 
 
 def test_labels_that_do_not_fit_are_to_be_considered() -> None:

@@ -177,7 +177,7 @@ def test_ctrl_c_after_a_long_wait_leaves_the_run_stuck_and_an_error_ends_it(tmp_
     assert judged(ended_by("KeyboardInterrupt"))[2].status == "stuck"
     verdict = judged(ended_by("ValueError"))[2]
     assert verdict.status == "dead"
-    assert "ValueError: gone at train.py:41" in verdict.sentence
+    assert "it failed at train.py:41 with ValueError: gone." in verdict.sentence
 
 
 def test_of_an_error_of_tensorflow_the_line_that_matters_is_said(tmp_path: Path) -> None:
@@ -191,7 +191,10 @@ def test_of_an_error_of_tensorflow_the_line_that_matters_is_said(tmp_path: Path)
     )
     end = write.record("end", 34.0, reason="exception")
     sentence = judged(write.read(tmp_path, [*before(), dump, end]))[2].sentence
-    assert "InvalidArgumentError: indices[3] = 9 is not in [0, 5) at train.py:41" in sentence
+    assert (
+        "failed at train.py:41 with InvalidArgumentError: indices[3] = 9 is not in [0, 5)."
+        in sentence
+    )
 
 
 def test_an_error_of_the_input_is_told_with_its_op_and_its_line(tmp_path: Path) -> None:
@@ -208,7 +211,7 @@ def test_an_error_of_the_input_is_told_with_its_op_and_its_line(tmp_path: Path) 
     end = write.record("end", 34.0, reason="exception")
     _, finding, verdict = judged(write.read(tmp_path, [*before(), dump, end]))
     assert (verdict.status, verdict.primary) == ("dead", "input")
-    assert "NotFoundError: no such file at train.py:88" in verdict.sentence
+    assert "it failed at train.py:88 with NotFoundError: no such file" in verdict.sentence
     assert finding is not None
     assert "in the op IteratorGetNext, defined at train.py:88" in finding.explanation
     assert (finding.severity, finding.fatal) == ("act", True)

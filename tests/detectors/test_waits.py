@@ -172,7 +172,7 @@ def test_a_loop_that_may_take_long_is_slow_but_nobody_is_told_to_wait_only(tmp_p
     found, finding, _ = judged(write.read(tmp_path, before() + looks))
     assert found is not None and found.state == SLOW
     assert "the callback at train.py:41 was at work" in found.sentence
-    assert finding is not None and "whether its loop can end" in finding.change.text
+    assert finding is not None and "whether the loop can end" in finding.change.text
 
 
 def test_a_regular_expression_that_holds_the_interpreter_is_endless(tmp_path: Path) -> None:

@@ -170,6 +170,16 @@ class CheckName:
     OVERFIT = "overfit"
 
 
+CHECK_TITLES = {
+    CheckName.DATA: "inputs and labels",
+    CheckName.LABELS: "labels and loss",
+    CheckName.OUTPUTS: "outputs and loss",
+    CheckName.LOSS: "first loss",
+    CheckName.GRADIENTS: "gradients",
+    CheckName.OVERFIT: "memorizing examples",
+}
+
+
 class CheckResult:
     """`result` of a check."""
 

@@ -10,7 +10,7 @@ from stall_analyzer.model.findings import Verdict
 from stall_analyzer.model.format import moment
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.ending.process_end import KILLED
-from stall_analyzer.signals.ending.stall import SLOW, after_steps
+from stall_analyzer.signals.ending.stall import SLOW, SLOW_NOT_STUCK, Stall, after_steps
 from stall_analyzer.signals.signals import Signals
 
 # A run that was ended from outside was slow if one of these took more than half of its time.
@@ -39,12 +39,13 @@ def dead(signals: Signals) -> Verdict:
     where = after_steps(steps)
     if ending.reason == StopReason.EXCEPTION:
         place = f" at {ending.place.place}" if ending.place is not None else ""
-        what = f"{ending.error}{place}"
+        how = "failed" if ending.has_failed else "ended"
+        what = f"it {how}{place} with {ending.error}"
     elif ending.reason == KILLED:
         what = "it ran out of memory" if ending.out_of_memory else "the process was killed"
     else:
         what = f"the process was told to terminate ({ending.reason.upper()})"
-    slow = f" {stall.sentence}." if stall is not None else ""
+    slow = f" {_before_that(stall)}." if stall is not None else ""
     if not slow:
         slow = _why_it_could_not_end(signals)
     bucket = ending.bucket
@@ -65,6 +66,14 @@ def dead(signals: Signals) -> Verdict:
         f"Dead since {moment(ending.ns)} ({where}): {what}.{slow}",
         0.9,
     )
+
+
+def _before_that(stall: Stall) -> str:
+    """A run that is dead is no longer slow."""
+    is_slow = stall.state == SLOW and stall.sentence.startswith(SLOW_NOT_STUCK)
+    if not is_slow:
+        return stall.sentence
+    return f"Before that, it was slow, not stuck{stall.sentence.removeprefix(SLOW_NOT_STUCK)}"
 
 
 def _is_compiled(signals: Signals) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from stall_analyzer.captures.capture_format import CheckName, CheckResult
+from stall_analyzer.captures.capture_format import CHECK_TITLES, CheckName, CheckResult
 from stall_analyzer.captures.capture_records import PreflightCheck, PreflightRecord
 from tb_stall_plugin.capture.preflight.constant_answer import constant_answer, least, loss_used
 from tb_stall_plugin.capture.preflight.copied_dataset import CannotCopy
@@ -66,7 +66,7 @@ def preflight(model: Any, recorder: Recorder, may_consume: bool = False) -> Pref
 def said_in_one_line(record: PreflightRecord) -> str:
     found = [check for check in record.checks if check.result == CheckResult.FAILED]
     passed = sum(check.result == CheckResult.PASSED for check in record.checks)
-    what = "; ".join(f"{check.name}: {check.text}" for check in found)
+    what = "; ".join(f"{CHECK_TITLES[check.name]}: {check.text}" for check in found)
     return (
         f"Checks before the first epoch ({record.seconds:.1f} s): "
         f"{what or f'no problem was found; {passed} of {len(NAMES)} passed'}"

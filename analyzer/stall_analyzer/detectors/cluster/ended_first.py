@@ -83,4 +83,6 @@ def _until_then(first: EndedFirst, signals: Signals) -> str:
     spent = {bucket: its_own.time_of_buckets(span, bucket) for bucket in BUCKETS}
     largest = sorted(spent, key=lambda bucket: -spent[bucket])[:TOLD_BUCKETS]
     parts = [f"{bucket} ({percent(spent[bucket], until)})" for bucket in largest if spent[bucket]]
+    if largest[0] == "unknown":
+        return f" What happened in the {seconds(until)} until then is mostly unknown."
     return f" The {seconds(until)} until then went to {listed(parts)}."

@@ -81,7 +81,7 @@ def _never_joined(signals: Signals) -> Finding:
         severity="act" if cluster.in_vain else "note",
         title=f"{listed(cluster.missing)} {joined}",
         explanation=(
-            f"According to {cluster.size_source}, there are {cluster.size} workers. "
+            f"According to {cluster.size_source}, there are {cluster.size} workers, but "
             f"{_named(cluster.missing)} never heard from, and the other "
             f"{'worker' if others == 1 else others} ran no step in {seconds(waited)} of records."
         ),

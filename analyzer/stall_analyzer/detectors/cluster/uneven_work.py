@@ -49,8 +49,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title=f"The hosts do not run the same number of steps: {each}, {rest} {usual}",
         explanation=(
-            f"{len(steps)} hosts were recorded to the end of their first epoch. In it, {each}, and "
-            f"{rest} ran {usual} steps. In synchronous training, a worker that runs out of "
+            f"{len(steps)} hosts were recorded to the end of their first epoch. In it, {each} "
+            f"steps, and {rest} ran {usual}. In synchronous training, a worker that runs out of "
             f"batches drops out, and the others wait for it."
         ),
         change=Change(

@@ -36,10 +36,10 @@ def check(signals: Signals) -> Finding | None:
     warning = signals.console.warnings.get("slow_compile")
     if warning is None:
         return None
-    took = f" of {seconds(int(warning.seconds * PS_PER_S))}" if warning.seconds else ""
+    took = f" ({seconds(int(warning.seconds * PS_PER_S))})" if warning.seconds else ""
     return Finding(
         severity="consider",
-        title=f"XLA warned that its compilation{took} was very slow",
+        title=f"XLA warned that its compilation was very slow{took}",
         explanation=quoted(warning),
         change=Change(
             "Give XLA less to compile at once: avoid unrolled loops, and compile only the function "

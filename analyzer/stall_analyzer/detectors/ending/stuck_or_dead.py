@@ -125,8 +125,9 @@ def _other_threads(stall: Stall) -> str:
         stack = stack_of(thread)
         wait = lock_wait(thread, stall.threads) or wait_of(stack)
         if thread is not blamed and stack.users is not None and not stack.is_inside_tensorflow:
-            does = f" {wait.words.rstrip(',')}" if wait is not None else ""
-            told.append(f"{thread.name or 'another thread'} at {stack.users.place}{does}")
+            does = f"at {stack.users.place} {wait.words.rstrip(',')}" if wait is not None else ""
+            name = thread.name or "another thread"
+            told.append(f"{name} {does or f'is at {stack.users.place}'}")
     return f"Meanwhile: {'; '.join(told[:OTHERS_TOLD])}." if told else ""
 
 

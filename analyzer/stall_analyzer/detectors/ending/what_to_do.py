@@ -106,7 +106,7 @@ _OF_WORK: dict[WaitKind, Change] = {
 }
 _END_THE_LOOP = Change(
     "Make the loop end: its condition never becomes false. Floating-point numbers are rarely "
-    "equal to anything, and a flag that another thread sets calls for a wait, not a loop.",
+    "equal to anything; if another thread sets a flag, wait for it instead of looping.",
     "while high - low != width:",
     "while high - low > width:",
 )

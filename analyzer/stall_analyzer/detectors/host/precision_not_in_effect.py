@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding
-from stall_analyzer.model.format import percent
+from stall_analyzer.model.format import counted, percent
 from stall_analyzer.signals.signals import Signals
 
 ID = "ST418"
@@ -63,7 +63,8 @@ def check(signals: Signals) -> Finding | None:
         severity="consider",
         title="Mixed precision is requested but not in effect",
         explanation=(
-            f"{mixed} of {len(layers)} layers have a mixed policy, but "
+            f"{mixed} of {counted(len(layers), 'layer')} {'has' if mixed == 1 else 'have'} a mixed "
+            f"policy, but "
             f"{percent(products - half, products)} of the device's time in matrix products and "
             f"convolutions went to full-precision kernels."
         ),

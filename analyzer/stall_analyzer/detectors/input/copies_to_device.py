@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Copies to the device hold it up for {seconds(lost)}",
         explanation=(
             f"For {signals.with_share(lost)}, the device did nothing but receive data."
-            f"{_how(signals)} The time of copies made while kernels run does not count."
+            f"{_how(signals)} Copies made while kernels run are not counted."
         ),
         change=Change(
             "Send fewer bytes, and send them before the step needs them.",

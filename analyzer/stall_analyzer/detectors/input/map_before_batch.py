@@ -68,7 +68,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"{stage.label} {does} {elements:,.0f} elements a batch, one by one",
         explanation=(
             f"{blamed.opening(stage.label)}. It takes {seconds(each)} an element, which is "
-            f"about what the function call alone takes, and {_how_many(pipeline, stage, elements)}."
+            f"about what the function call alone takes; {_how_many(pipeline, stage, elements)}."
         ),
         change=_change(pipeline, stage),
         gain=blamed.if_faster(LEAST_TIMES, MOST_TIMES),
@@ -82,8 +82,9 @@ def _how_many(pipeline: PipelineSignals, stage: Stage, elements: float) -> str:
     if not is_filter(stage):
         return f"{elements:,.0f} elements make a batch"
     tested = elements_into(stage, pipeline)
-    dropped = percent(max(tested - stage.count, 0), tested)
-    return f"{elements:,.0f} are tested for each batch, and {dropped} of them are dropped"
+    dropped = max(tested - stage.count, 0)
+    share = f"{percent(dropped, tested)} of them are" if dropped else "none of them is"
+    return f"{elements:,.0f} are tested for each batch, and {share} dropped"
 
 
 def _change(pipeline: PipelineSignals, stage: Stage) -> Change:

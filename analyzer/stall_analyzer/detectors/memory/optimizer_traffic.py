@@ -103,7 +103,7 @@ def _embedding(keras: KerasConfig | None) -> str:
     if not rows:
         return ""
     widest = max(rows, key=lambda name: rows[name])
-    return f"layer {widest!r} with {rows[widest]} rows"
+    return f"layer {widest!r} with {rows[widest]:,} rows"
 
 
 def _change(embedding: str) -> Change:

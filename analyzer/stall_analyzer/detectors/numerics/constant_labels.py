@@ -54,7 +54,7 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if is_compared else "note",
         title=f"All labels are the same: {labels.mean:.4g}",
         explanation=(
-            f"{labels.seen} labels from {sampled} were sampled, and all of them are "
+            f"{labels.seen:,.0f} labels from {sampled} were sampled, and all of them are "
             "the same. A model that always outputs this label is perfect, so there is nothing to "
             "learn."
         ),

@@ -84,7 +84,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     absurd = not is_above(effective, ABSURD * usual.low) or _learned_nothing(learning)
     epochs = len(learning.epoch_losses)
-    where = f"in {epochs} epochs" if epochs > 1 else "in the first epoch"
+    where = f"over {epochs} epochs" if epochs > 1 else "in the first epoch"
     last = learning.last_loss
     level = f"stayed at about {last:.3g}" if last is not None else "did not move"
     return Finding(

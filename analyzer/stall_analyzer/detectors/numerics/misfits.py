@@ -56,7 +56,7 @@ def _zero_for_good(signals: Signals) -> Mismatch | None:
         return None
     return Mismatch(
         f"relu in the last layer ({settings.output.name}) outputs nothing but zeros",
-        "The loss is the same to the last digit epoch after epoch: no gradient gets through. relu "
+        "The loss is the same to the last digit, epoch after epoch: no gradient gets through. relu "
         "has no gradient below zero, and targets below zero drive its inputs there.",
         Change(
             "Remove the activation from the last layer.",

@@ -157,4 +157,5 @@ def _meanwhile(learning: LearningSignals) -> str:
     losses = learning.epoch_losses
     if len(losses) < 2 or not losses[0] > losses[-1]:
         return ""
-    return f" Meanwhile, the loss fell from {losses[0]:.3g} to {losses[-1]:.3g}."
+    first, last = f"{losses[0]:.3g}", f"{losses[-1]:.3g}"
+    return f" Meanwhile, the loss fell from {first} to {last}." if first != last else ""

@@ -29,7 +29,7 @@ loss is not known.
 
 from __future__ import annotations
 
-from stall_analyzer.captures.capture_format import CheckFault, CheckResult
+from stall_analyzer.captures.capture_format import CHECK_TITLES, CheckFault, CheckResult
 from stall_analyzer.captures.capture_records import PreflightCheck
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.signals.signals import Signals
@@ -59,8 +59,8 @@ def check(signals: Signals) -> Finding | None:
     is_hopeless = any(check.fault in HOPELESS for check in found)
     return Finding(
         severity="act" if is_hopeless else "consider",
-        title=f"Before the first epoch, a check failed: {first.name}",
-        explanation=" ".join(f"{_begun(check.name)}: {check.text}." for check in found),
+        title=f"Before the first epoch, a check failed: {_title(first)}",
+        explanation=" ".join(f"{_begun(_title(check))}: {check.text}." for check in found),
         change=Change(
             CHANGES.get(first.fault, "Fix what the checks found."),
             after="stall-analyze check train.py",
@@ -75,6 +75,10 @@ def _failed(signals: Signals) -> list[PreflightCheck]:
     records = capture.preflights if capture is not None else ()
     checks = records[0].checks if records else ()
     return [check for check in checks if check.result == CheckResult.FAILED]
+
+
+def _title(check: PreflightCheck) -> str:
+    return CHECK_TITLES.get(check.name, check.name)
 
 
 def _begun(name: str) -> str:

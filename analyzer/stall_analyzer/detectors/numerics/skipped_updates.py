@@ -67,8 +67,8 @@ def check(signals: Signals) -> Finding | None:
         severity=_severity(skips.count / skips.steps, skips.lately),
         title=f"{skips.count} of {skips.steps} updates were skipped because gradients overflowed",
         explanation=(
-            f"Loss scaling found gradients that were not finite in {skips.count} of the "
-            f"{skips.steps} steps of the first epoch{spent}. "
+            f"Loss scaling found gradients that were not finite in {_share_of(skips)} "
+            f"steps of the first epoch{spent}. "
             + (
                 f"In the last quarter of the epoch, {percent(skips.lately, 1)} of the updates "
                 f"were still skipped."
@@ -108,6 +108,12 @@ def _captured(signals: Signals) -> _Skips | None:
     since = int(series.step[-1] - series.step[before])
     lately = float(series.value[-1] - series.value[before]) / max(since, 1)
     return _Skips(int(series.value[-1]), steps, lately, counted=True)
+
+
+def _share_of(skips: _Skips) -> str:
+    if skips.count == skips.steps:
+        return f"all {skips.steps}"
+    return f"{skips.count} of the {skips.steps}"
 
 
 def _severity(share: float, lately: float) -> Severity:

@@ -214,7 +214,7 @@ def _of_stored_model(signals: Signals) -> _BadGradients | None:
     if len(longest) < FLAT_LAYERS:
         return None
     left = FLAT_SLOPE ** len(longest)
-    text = f"{len(longest)} sigmoid layers in a row leave at most {left:.0e} of them"
+    text = f"{len(longest)} sigmoid layers in a row shrink them to at most {left:.0e} of their size"
     not_learned = f"The layers before {longest[-1].name} do not learn"
     return _BadGradients(True, text, not_learned, 0.75)
 

@@ -218,14 +218,19 @@ def _stands_still(learning: LearningSignals) -> bool:
     return bool(losses[-1] != 0)
 
 
+def _course(first: float, last: float) -> str:
+    begin, end = f"{first:.3g}", f"{last:.3g}"
+    return f"went from {begin} to {end}" if begin != end else f"stayed at {end}"
+
+
 def _numbers(learning: LearningSignals) -> list[str]:
     said = []
     if len(learning.epoch_losses) > 1:
         first, last = learning.epoch_losses[0], learning.epoch_losses[-1]
-        said.append(f"The loss went from {first:.3g} to {last:.3g} over the epochs.")
+        said.append(f"The loss {_course(first, last)} over the epochs.")
     if len(learning.accuracies) > 1:
         first, last = learning.accuracies[0], learning.accuracies[-1]
-        said.append(f"The accuracy went from {first:.3g} to {last:.3g}.")
+        said.append(f"The accuracy {_course(first, last)}.")
     return said
 
 

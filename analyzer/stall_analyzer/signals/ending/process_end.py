@@ -76,7 +76,7 @@ class Ending:
         if self.reason == KILLED:
             return f"The process was killed: its last record is from {at}."
         if self.reason == StopReason.EXIT:
-            return f"The process ended at {at}."
+            return f"The program ended at {at}."  # its process may not have exited
         if self.reason == StopReason.EXCEPTION:
             return f"The process ended at {at} with {self.error}."
         return f"The process ended at {at}: it received {self.reason.upper()}."

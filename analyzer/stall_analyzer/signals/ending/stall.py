@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from stall_analyzer.signals.ending.scene import Blamed
 
 STUCK, ENDLESS, SLOW, UNSURE = "stuck", "endless", "slow", "unsure"
+SLOW_NOT_STUCK = "Slow, not stuck"
 
 
 def after_steps(count: int) -> str:
@@ -81,7 +82,7 @@ class Stall:
         if self.went_on:
             lasted = f"step finished for {seconds(self.lasted_ps)} (from {at} on, {place})"
         if self.state == SLOW:
-            return f"Slow, not stuck: no {lasted}, and {self.why}"
+            return f"{SLOW_NOT_STUCK}: no {lasted}, and {self.why}"
         does = f": {self._does}" if self._does else ""
         return f"No {lasted}{does}; {self._unsure}"
 

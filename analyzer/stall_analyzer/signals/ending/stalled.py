@@ -250,7 +250,7 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if cores is None or not stands_still(scene):
         return UNSURE, "the threads were seen in different places, or only once"
     if reason is None or not reason.waits_in:
-        return UNSURE, "nothing shows what it is waiting for"
+        return UNSURE, "nothing shows what the process is waiting for"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
         return UNSURE, "steps that are not counted may end between two checks"
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
