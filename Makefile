@@ -201,7 +201,7 @@ clean:  ## remove everything that make has built
 	find analyzer tb_stall_plugin -name '*.so' -delete
 
 # Stamps: pip runs again only when what it installs has changed.
-SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] analyzer/stall_analyzer/events/*.c tb_stall_plugin/capture/*/*.c)
+SOURCES := pyproject.toml $(wildcard analyzer/stall_analyzer/decode/*.[ch] analyzer/stall_analyzer/events/*.c tb_stall_plugin/capture/*/*.[ch])
 
 $(BIN)/python:
 	@$(PYTHON) -m venv $(VENV)

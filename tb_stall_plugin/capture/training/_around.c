@@ -1,11 +1,14 @@
 /* A call with something done before and after it, without a frame of Python around it.
  *
  * TensorFlow records the whole stack with each op that it builds, so each frame costs a part of
- * tracing. `around.py` does the same in Python, and says what `before` returns.
+ * tracing. `around.py` does the same in Python, and says what `before` returns; for a span, see
+ * `_time_sheet.h`.
  */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <structmember.h>
+
+#include "_time_sheet.h"
 
 typedef struct {
     PyObject_HEAD
@@ -74,6 +77,12 @@ static PyObject *around_call(PyObject *object, PyObject *arguments, PyObject *na
     if (is_none(before)) return PyObject_Call(call, arguments, named);
     Py_INCREF(call); /* `before` may take us out */
     Py_INCREF(before);
+    if (PyTuple_Check(before)) {
+        result = timed(before, call, arguments, named);
+        Py_DECREF(before);
+        Py_DECREF(call);
+        return result;
+    }
     plan = PyObject_Call(before, arguments, named);
     Py_DECREF(before);
     if (plan == NULL) {
@@ -145,17 +154,22 @@ static PyType_Spec spec = {
 
 static struct PyModuleDef definition = {PyModuleDef_HEAD_INIT, "_around", NULL, -1, NULL};
 
+static PyObject *added(PyObject *module, const char *name, PyType_Spec *wanted) {
+    PyObject *type = module == NULL ? NULL : PyType_FromSpec(wanted);
+    if (type != NULL && PyModule_AddObjectRef(module, name, type) < 0) Py_CLEAR(type);
+    return type;
+}
+
 PyMODINIT_FUNC PyInit__around(void) {
-    PyObject *types = PyImport_ImportModule("types"), *module = NULL, *type;
+    PyObject *types = PyImport_ImportModule("types"), *module, *type;
     if (types == NULL) return NULL;
     method_type = PyObject_GetAttrString(types, "MethodType");
     Py_DECREF(types);
-    type = method_type ? PyType_FromSpec(&spec) : NULL;
-    module = type ? PyModule_Create(&definition) : NULL;
-    if (module == NULL || PyModule_AddObject(module, "Around", type) < 0) {
-        Py_XDECREF(type);
-        Py_XDECREF(module);
-        return NULL;
-    }
+    module = method_type == NULL ? NULL : PyModule_Create(&definition);
+    entry_type = added(module, "Entry", &entry_spec);
+    sheet_type = entry_type == NULL ? NULL : added(module, "Sheet", &sheet_spec);
+    type = sheet_type == NULL ? NULL : added(module, "Around", &spec);
+    if (type == NULL) Py_CLEAR(module);
+    Py_XDECREF(type);
     return module;
 }

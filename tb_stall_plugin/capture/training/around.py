@@ -12,6 +12,8 @@ from importlib import import_module
 from types import MethodType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from tb_stall_plugin.capture.training.time_sheet import Span
+
 Method = Callable[..., Any]
 
 
@@ -27,15 +29,20 @@ class Instead(NamedTuple):
 class InPython:
     """The same without a compiler."""
 
-    def __init__(self, call: Method, before: Callable[..., Instead | None] | None) -> None:
+    def __init__(self, call: Method, before: Callable[..., Instead | None] | Span | None) -> None:
         self.call, self.before = call, before
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else MethodType(self, instance)
 
     def __call__(self, *arguments: Any, **named: Any) -> Any:
-        before, call, after = self.before, self.call, None
-        plan = None if before is None else before(*arguments, **named)
+        before, call = self.before, self.call
+        after: Callable[..., object] | None = None
+        plan = None
+        if isinstance(before, Span):
+            after = before.sheet.leave if before.begins() else None
+        elif before is not None:
+            plan = before(*arguments, **named)
         if plan is not None:
             call, after = plan.call or call, plan.after
             if plan.arguments is not None:
@@ -62,12 +69,12 @@ else:
 
 class Around(_Around):
     """Stands in for the function `call`, or for a method of a class. `before` gets the arguments
-    of each call, and returns None if the call is to be made as it is."""
+    of each call, and returns None if the call is to be made as it is. A span times all calls."""
 
     # With this attribute, AutoGraph considers it its own, and converts neither it nor what it
     # calls.
     autograph_info__ = None
 
-    def __init__(self, call: Method, before: Callable[..., Instead | None]) -> None:
+    def __init__(self, call: Method, before: Callable[..., Instead | None] | Span) -> None:
         super().__init__(call, before)
         functools.update_wrapper(self, call)

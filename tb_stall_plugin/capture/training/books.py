@@ -18,6 +18,7 @@ from typing import Any
 from stall_analyzer.captures.capture_format import Account, BookPhase
 from stall_analyzer.captures.capture_records import BookItem, BooksRecord
 from tb_stall_plugin.capture.training.around import Instead
+from tb_stall_plugin.capture.training.time_sheet import BasicEntry, BasicSheet
 
 # An account takes time only from accounts of a lower rank. The caller decides: what a callback
 # calls is the callback's time. But building a graph or saving a model counts as such, whoever calls
@@ -49,18 +50,16 @@ LEAST_LATER_ROW_NS = 1_000_000_000  # after the first epoch
 ITEMS_EACH_NS = 1_000_000_000  # items are written this often, and when a phase ends
 
 
-class Entry:
-    """The time spent under one name."""
+class Entry(BasicEntry):
+    """The time spent under one name; `row_ns` is that in the current row."""
 
-    __slots__ = ("account", "count", "name", "rank", "row_ns", "spent_ns", "told", "where", "why")
+    __slots__ = ("account", "name", "spent_ns", "told", "where", "why")
 
     def __init__(self, account: str, name: str = "", where: str = "") -> None:
+        super().__init__(RANKS[account])
         self.account, self.name, self.where = account, name, where
         self.why = ""  # why a function was traced again
-        self.rank = RANKS[account]
-        self.row_ns = 0  # in the current row
         self.spent_ns = 0  # in earlier rows
-        self.count = 0
         self.told = (0, 0)  # the count and time that have been written
 
 
@@ -76,22 +75,24 @@ class Row:
         self.items: tuple[BookItem, ...] = ()  # since they were last written
 
 
-class Books:
-    """Kept by the training thread, and written by another thread. Nothing here takes a lock."""
+class Books(BasicSheet):
+    """Kept by the training thread, and written by another thread. Nothing here takes a lock.
+
+    `thread` is the one whose time it is; 0 if nobody's."""
+
+    top: Entry
+    below: list[Entry]
 
     def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
-        self._clock_ns = clock_ns
-        self._entries: dict[tuple[str, str, str], Entry] = {}
+        self._python = Entry(Account.PYTHON)
+        super().__init__(clock_ns, self._python)
+        self._entries = {(Account.PYTHON, "", ""): self._python}
         self._steps_by_name: dict[str, Entry] = {}  # the same ones, found faster
-        self._python = self.entry(Account.PYTHON)
         self.own = self.entry(Account.CAPTURE)
         self._rows: deque[Row] = deque()
         self.first_epoch: list[Row] | None = None  # its rows, if somebody wants them in the end
-        self.thread = 0  # whose time it is; 0 if nobody's
         self.is_loop = False  # a custom loop, and not Keras's fit
-        self.top = self._python
-        self._below: list[Entry] = []
-        self._since_ns = self._row_began_ns = self._began_ns = 0
+        self._row_began_ns = self._began_ns = 0
         self._unix_ns = 0  # the Unix time when the clock was at 0
         self._phase, self._epoch = BookPhase.START, -1
         self._steps = self.calls = self._calls_before = 0
@@ -105,8 +106,8 @@ class Books:
         self.meets_others = False
         self._at_call_end: tuple[int, dict[Entry, int]] | None = None  # of this row's last call
         # For calls whose entry is entered before them.
-        self.until_it_ends = Instead(after=self._left)
-        self._until_call_ends = Instead(after=self._call_left)
+        self.until_it_ends = Instead(after=self.leave)
+        self._until_last_call_ends = Instead(after=self._last_call_ended)
         # The seconds that graphs measured inside steps since the last call, by account.
         self.in_steps: Callable[[], dict[str, float]] = dict
 
@@ -114,9 +115,10 @@ class Books:
 
     def begin(self) -> None:
         self.thread = threading.get_ident()
-        self.top, self._below = self._python, []
-        now_ns = self._clock_ns()
-        self._since_ns = self._row_began_ns = self._began_ns = now_ns
+        self.top = self._python
+        self.below.clear()
+        now_ns = self.clock_ns()
+        self.since_ns = self._row_began_ns = self._began_ns = now_ns
         self._unix_ns = time.time_ns() - now_ns
         self._phase, self._epoch, self._steps = BookPhase.START, -1, 0
         self._steps_before_fit = self._steps_ever
@@ -151,15 +153,7 @@ class Books:
 
     def is_below(self, *accounts: str) -> bool:
         """Whether one of these accounts has called what happens now."""
-        return any(entry.account in accounts for entry in (self.top, *self._below))
-
-    def enter(self, entry: Entry) -> None:
-        now_ns = self._clock_ns()
-        self.top.row_ns += now_ns - self._since_ns
-        self._since_ns = now_ns
-        self._below.append(self.top)
-        self.top = entry
-        entry.count += 1
+        return any(entry.account in accounts for entry in (self.top, *self.below))
 
     def call_begins(self, name: str) -> Instead:
         """A compiled function is called. Returns what to do when the call ends."""
@@ -170,23 +164,12 @@ class Books:
                 self._steps_by_name[name] = entry
         self.calls += 1
         self.enter(entry)
-        return self._until_call_ends
+        return self._until_last_call_ends if self.meets_others else self.until_it_ends
 
-    def leave(self) -> None:
-        now_ns = self._clock_ns()
-        self.top.row_ns += now_ns - self._since_ns
-        self._since_ns = now_ns
-        self.top = self._below.pop()
-
-    def _left(self, result: Any, failed: bool) -> None:
+    def _last_call_ended(self, result: Any, failed: bool) -> None:
+        """A call has ended that may be the last in its step. Then, the row ends here."""
         self.leave()
-
-    def _call_left(self, result: Any, failed: bool) -> None:
-        """A call of a compiled function has ended. If it is the last in its step, the row ends
-        here."""
-        self.leave()
-        if self.meets_others:
-            self._at_call_end = self._since_ns, self._in_row()
+        self._at_call_end = self.since_ns, self._in_row()
 
     def hand_over(self, whole: Entry, part: Entry, ns: int) -> None:
         """Gives some of the time that one entry took in this row to another of its account."""
@@ -201,7 +184,7 @@ class Books:
             self.enter(self.own)
 
     def __exit__(self, *error: object) -> None:
-        if self.is_mine and self._below:  # otherwise, the books have just begun or ended
+        if self.is_mine and self.below:  # otherwise, the books have just begun or ended
             self.leave()
 
     @property
@@ -211,7 +194,7 @@ class Books:
     def step_ended(self) -> None:
         self._steps += 1
         self._steps_ever += 1
-        if self._since_ns >= self._row_due_ns and self._is_round():
+        if self.since_ns >= self._row_due_ns and self._is_round():
             self.close_row(self._at_call_end)
 
     def _is_round(self) -> bool:
@@ -221,7 +204,7 @@ class Books:
         )
 
     def test_step_ended(self) -> None:
-        if self._since_ns >= self._row_due_ns:
+        if self.since_ns >= self._row_due_ns:
             self.close_row()
 
     def phase_begins(self, phase: str, epoch_began: bool = False) -> int:
@@ -236,9 +219,9 @@ class Books:
     def close_row(self, until: tuple[int, dict[Entry, int]] | None = None) -> None:
         """Closes it now or, given `until`, at that earlier moment, with what had been spent by
         then."""
-        now_ns = self._clock_ns()
-        self.top.row_ns += now_ns - self._since_ns
-        self._since_ns = now_ns
+        now_ns = self.clock_ns()
+        self.top.row_ns += now_ns - self.since_ns
+        self.since_ns = now_ns
         end_ns, in_row = until or (now_ns, self._in_row())
         row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
         row.lasted_ns = end_ns - self._row_began_ns
@@ -292,9 +275,9 @@ class Books:
         if not self.is_mine or self.top.account in (Account.TRACE, Account.RETRACE):
             return
         if phase == "start":
-            self._collecting_since_ns = self._clock_ns()
+            self._collecting_since_ns = self.clock_ns()
         elif self._collecting_since_ns:
-            lasted_ns = self._clock_ns() - self._collecting_since_ns
+            lasted_ns = self.clock_ns() - self._collecting_since_ns
             self._collected[self.top] = self._collected.get(self.top, 0) + lasted_ns
             self._collecting_since_ns = 0
 
@@ -317,14 +300,14 @@ class Books:
         missing."""
         row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
         row.steps, row.calls = self._steps, self.calls - self._calls_before
-        top, since_ns = self.top, self._since_ns
+        top, since_ns = self.top, self.since_ns
         for entry in tuple(self._entries.values()):
-            spent_ns = entry.row_ns + (self._clock_ns() - since_ns if entry is top else 0)
+            spent_ns = entry.row_ns + (self.clock_ns() - since_ns if entry is top else 0)
             if spent_ns > 0:
                 row.spent_ns[entry.account] = row.spent_ns.get(entry.account, 0) + spent_ns
         row.lasted_ns = sum(row.spent_ns.values())
         if top.name:
-            spent_ns = top.row_ns + self._clock_ns() - since_ns
+            spent_ns = top.row_ns + self.clock_ns() - since_ns
             row.items = (BookItem(top.account, top.name, top.where, 1, spent_ns),)
         return row
 

@@ -131,8 +131,10 @@ class StallCallback(tf.keras.callbacks.Callback):
         session = self._under_way
         if session is not None:
             try:
-                if self._train_batches.begins(batch):
+                batches = self._train_batches
+                if batches.begun is not None:
                     session.step_ends()
+                batches.begun = batch
                 session.step_begins()
             except Exception:
                 self._switch_off()
@@ -162,8 +164,10 @@ class StallCallback(tf.keras.callbacks.Callback):
         session = self._under_way
         if session is not None:
             try:
-                if self._test_batches.begins(batch):
+                batches = self._test_batches
+                if batches.begun is not None:
                     session.test_step_ends()
+                batches.begun = batch
                 session.test_step_begins()
             except Exception:
                 self._switch_off()

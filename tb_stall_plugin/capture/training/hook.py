@@ -8,21 +8,24 @@ from collections.abc import Callable
 from typing import Any
 
 from tb_stall_plugin.capture.training.around import Around, Instead
+from tb_stall_plugin.capture.training.time_sheet import Span
 
 
 class Hook(Around):
     """Stands in for the method `name` of `owner`. `before` gets the method and the arguments of
-    each call.
+    each call; a span needs none of them.
 
     A copy or a pickle of the owner gets the plain method, which must not act on the original.
     """
 
-    def __init__(self, owner: Any, name: str, before: Callable[..., Instead | None]) -> None:
+    def __init__(self, owner: Any, name: str, before: Callable[..., Instead | None] | Span) -> None:
         self._owner = owner
         self._name = name
         self._own = vars(owner).get(name)  # the owner may have its own, besides its class's
         self._method = method = getattr(owner, name)
-        super().__init__(method, functools.partial(before, method))
+        super().__init__(
+            method, before if isinstance(before, Span) else functools.partial(before, method)
+        )
 
     def put_in(self) -> None:
         # Bypasses the owner's __setattr__, where Keras and TensorFlow track what is assigned.

@@ -137,30 +137,27 @@ class Batches:
 
     def begin_anew(self) -> None:
         """The batches of the next epoch count from 0 again."""
-        self._begun: int | None = None
+        # A batch whose end has not been reported. If the next one begins, it has ended.
+        self.begun: int | None = None
         # The batch whose end was reported last, and its logs. Set by another thread if they are
         # reported later.
         self.told: tuple[int, Any] | None = None
 
-    def begins(self, batch: int) -> bool:
-        """Returns whether the batch before has ended without being reported."""
-        before, self._begun = self._begun, batch
-        return before is not None
-
     def ended(self, batch: int, logs: Any) -> bool:
         """Takes what Keras reports. Returns whether the batch has ended right now, and not
         earlier."""
-        if not self._was_told_of(batch):  # several threads may report in any order
+        told = self.told
+        if told is None or told[0] < batch:  # several threads may report in any order
             self.told = batch, logs
         if self.told_later:
             return False
-        self._begun = None
+        self.begun = None
         return True
 
     def last_ended(self) -> bool:
         """No more batches will begin. Returns whether the last one has ended without being
         reported."""
-        begun, self._begun = self._begun, None
+        begun, self.begun = self.begun, None
         if begun is None or not self.told_later:
             return False
         patience_s = time.monotonic() + LATE_END_S

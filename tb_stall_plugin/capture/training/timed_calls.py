@@ -24,6 +24,7 @@ from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
 from tb_stall_plugin.capture.training.remote_workers import RemoteWorkers
+from tb_stall_plugin.capture.training.time_sheet import Span
 from tb_stall_plugin.capture.training.traced_arguments import TracedArguments
 
 HOOKS = (
@@ -86,18 +87,10 @@ def _does_something(callback: Any, name: str) -> bool:
     return getattr(type(callback), name) is not getattr(tf.keras.callbacks.Callback, name, None)
 
 
-def _timed_hook(books: Books, callback: Any, name: str) -> Callable[..., Instead | None]:
+def _timed_hook(books: Books, callback: Any, name: str) -> Span:
     method = inspect.unwrap(getattr(callback, name))
     account = Account.LOGGING if _logs_scalars(callback) else Account.CALLBACK
-    entry = books.entry(account, f"{type(callback).__name__}.{name}", _place(method))
-
-    def before(hook: Method, *arguments: Any, **named: Any) -> Instead | None:
-        if not books.is_mine or books.top.rank >= entry.rank:
-            return None
-        books.enter(entry)
-        return books.until_it_ends
-
-    return before
+    return Span(books, books.entry(account, f"{type(callback).__name__}.{name}", _place(method)))
 
 
 def _logs_scalars(callback: Any) -> bool:
@@ -155,15 +148,17 @@ def _timed(account: str, name_of: Callable[..., str]) -> Callable[[Method], Meth
 
 def _timed_call(call: Method) -> Around:
     """Times calls of compiled functions."""
+    rank, get_ident = RANKS[Account.STEP], threading.get_ident
 
     def before(function: Any, *arguments: Any, **named: Any) -> Instead | None:
-        books = _keeping(Account.STEP)
-        if books is None:  # it is called inside a graph that is being built, or already timed
+        kept = _kept.get(get_ident())  # there are many calls, so no other function is called
+        if not kept or kept[-1].top.rank >= rank:
+            # It is called inside a graph that is being built, or already timed.
             if not tf.executing_eagerly() and is_in_loop() and _is_of_a_step(_of_this_thread()):
                 step = functools.partial(call, function, *arguments, **named)
                 return Instead(input_wait.busy.around, (step, arguments))
             return None
-        return books.call_begins(function._name)
+        return kept[-1].call_begins(function._name)
 
     return Around(call, before)
 
