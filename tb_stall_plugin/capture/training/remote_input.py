@@ -11,7 +11,7 @@ from __future__ import annotations
 import traceback
 import uuid
 import weakref
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any
 
@@ -61,10 +61,10 @@ class RemoteInput:
         known = self._steps.get(step.graph)
         return not _takes_an_iterator(step) if known is None else known
 
-    def read(self, worker: str) -> Counter[str]:
+    def read(self, worker: str) -> dict[str, float]:
         """How many seconds this worker has waited in each place, since its server began."""
         places = tuple(self._places)
-        waited_s: Counter[str] = Counter()
+        waited_s: defaultdict[str, float] = defaultdict(float)
         if places:
             with tf.device(f"{worker}/device:CPU:0"):
                 found = _found(self._table(), range(len(places)))

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -17,22 +16,24 @@ from stall_analyzer.captures.capture_format import Account
 from tb_stall_plugin.capture.training.remote_input import RemoteInput
 
 EVERY_NS = 1_000_000_000  # asking takes about two milliseconds
+ASKED_FOR_ALL = 20  # and later at most this often in all the time so far
 
 
 class Spent(NamedTuple):
     account: str
     worker: int
     place: str  # where it waited: path:line function
-    count: int  # of steps
+    steps: int
     ns: int
 
 
 class _Asked:
     """What a worker has run since it last told its sums. Only its own thread uses this."""
 
-    def __init__(self) -> None:
-        self.steps = self.ns = self.due_ns = 0
-        self.told_s: Counter[str] | None = None  # none: what it has run since then is not known
+    def __init__(self, now_ns: int) -> None:
+        self.began_ns = self.due_ns = now_ns
+        self.steps = self.ns = 0
+        self.told_s: dict[str, float] | None = None  # none: what it has run since then is not known
 
 
 class RemoteSteps:
@@ -51,16 +52,16 @@ class RemoteSteps:
 
     def ran(self, worker: Any, closure: Any, ns: int) -> None:
         """Called by the thread of this worker, after a step. Whatever fails, less is known."""
-        asked = self._asked.setdefault(worker.worker_index, _Asked())
+        now_ns = self._clock_ns()
+        asked = self._asked.setdefault(worker.worker_index, _Asked(now_ns))
         try:
             if not self._waits.is_known(closure._concrete_function):
                 asked.told_s = None
                 return
             asked.steps += 1
             asked.ns += ns
-            now_ns = self._clock_ns()
             if now_ns >= asked.due_ns:
-                asked.due_ns = now_ns + EVERY_NS
+                asked.due_ns = now_ns + max(EVERY_NS, (now_ns - asked.began_ns) // ASKED_FOR_ALL)
                 self._ask(worker, asked)
         except Exception:
             asked.told_s = None
@@ -81,7 +82,8 @@ class RemoteSteps:
         spent = [Spent(Account.REMOTE_STEP, index, "", steps, ns)]
         for place, in_all_s in told_s.items():
             # A server that was started again has begun at 0.
-            waited_s = in_all_s - before_s[place] if in_all_s >= before_s[place] else in_all_s
+            earlier_s = before_s.get(place, 0.0)
+            waited_s = in_all_s - earlier_s if in_all_s >= earlier_s else in_all_s
             if waited_s > 0:
                 spent.append(Spent(Account.REMOTE_WAIT, index, place, steps, round(1e9 * waited_s)))
         with self._lock:

@@ -276,8 +276,8 @@ def _timed_elsewhere(method: Method) -> Method:
         finally:
             for worker, ns in remote_workers.wait_ends().items():
                 books.hand_over(whole, books.entry(Account.REMOTE, f"worker {worker}"), ns)
-            for account, worker, place, count, ns in remote_workers.steps.taken():
-                books.note(books.entry(account, f"worker {worker}", place), count, ns)
+            for account, worker, place, steps, ns in remote_workers.steps.taken():
+                books.note(books.entry(account, f"worker {worker}", place), steps, ns)
 
     return elsewhere
 
