@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
+from tensorflow.python.data.experimental.ops.testing import sleep
 
 from tb_stall_plugin import watch
 from tests.scenarios.clusters.plans import JOBS, Job, WorkerPlan
@@ -35,17 +36,15 @@ def serve(job: Job, kind: str, index: int, folder: Path) -> None:
 
 
 def dataset() -> tf.data.Dataset:
-    """On each worker. Nothing is made ahead: what the input takes, the step waits for."""
-
-    def load(number: Any) -> Any:
-        slow_s = seconds_in(SLOW_INPUT)
-        with tf.control_dependencies([computed_for(slow_s)]):
-            return tf.identity(slow_s)
-
+    """On each worker: how long each batch took. Nothing is made ahead: what the input takes, the
+    step waits for."""
+    slow_s = seconds_in(SLOW_INPUT)
+    asleep_us = tf.cast(1e6 * slow_s, tf.int64)
     options = tf.data.Options()
     options.autotune.enabled = False
     options.experimental_optimization.inject_prefetch = False
-    return tf.data.Dataset.range(1_000_000).map(load).with_options(options)
+    batches = tf.data.Dataset.from_tensors(slow_s).repeat()
+    return batches.apply(sleep(asleep_us)).with_options(options)
 
 
 def seconds_in(file: str) -> Any:
