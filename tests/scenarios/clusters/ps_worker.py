@@ -73,8 +73,9 @@ def coordinate(job: Job, folder: Path) -> None:
                 x = tf.random.stateless_normal((BATCH, FEATURES), seed=(1, 2))
             with tf.GradientTape() as tape:
                 loss = tf.reduce_mean(tf.square(x @ weights - 1.0))
-            weights.assign_sub(0.01 * tape.gradient(loss, weights))
-            with tf.control_dependencies([loss]):
+            change = 0.01 * tape.gradient(loss, weights)
+            updated = weights.assign_sub(change, read_value=False)  # on the parameter server
+            with tf.control_dependencies([loss, updated]):
                 return slow_s, began_s, tf.timestamp()
 
         batches = iter(coordinator.create_per_worker_dataset(dataset))
