@@ -59,7 +59,9 @@ class RemoteInput:
     def is_known(self, step: Any) -> bool:
         """Whether the sums tell all that this concrete function waits for its input."""
         known = self._steps.get(step.graph)
-        return not _takes_an_iterator(step) if known is None else known
+        if known is None:
+            known = self._steps[step.graph] = not _takes_an_iterator(step)
+        return known
 
     def read(self, worker: str) -> dict[str, float]:
         """How many seconds this worker has waited in each place, since its server began."""
