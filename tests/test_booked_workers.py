@@ -36,7 +36,10 @@ Spent = Mapping[str, float]  # milliseconds by account, in each step
 
 
 def books(
-    rows: Sequence[Spent], ahead_ms: float = 0.0, at_once: Sequence[int] = (), item: Any = None
+    rows: Sequence[Spent],
+    ahead_ms: float = 0.0,
+    at_once: Sequence[int] = (),
+    items: Sequence[BookItem] = (),
 ) -> Books:
     """One row per step; `at_once`: how many steps ended in a row, if it is not one."""
     lasted = np.array([round(sum(row.values()) * NS_PER_MS) for row in rows])
@@ -50,7 +53,7 @@ def books(
         steps=np.array(at_once or [1] * len(rows)),
         calls=np.array(at_once or [1] * len(rows)),
         spent_ns={a: np.array([round(r.get(a, 0) * NS_PER_MS) for r in rows]) for a in accounts},
-        items=(DatedItem(START_NS, int(ends[-1]), BookPhase.TRAIN, item),) if item else (),
+        items=tuple(DatedItem(START_NS, int(ends[-1]), BookPhase.TRAIN, item) for item in items),
     )
 
 
@@ -102,7 +105,7 @@ def test_the_worker_that_waits_least_in_collectives_is_late_and_its_books_say_wh
 
 def test_the_verdict_names_worker_cause_and_cost_without_a_profile() -> None:
     hook = BookItem(Account.CALLBACK, "Report.on_batch_end", "train.py:7", STEPS, 800 * NS_PER_MS)
-    slow, fast = books(late({Account.CALLBACK: 40.0}), item=hook), books(waiting(41.0))
+    slow, fast = books(late({Account.CALLBACK: 40.0}), items=[hook]), books(waiting(41.0))
     signals = signals_for(worker(0, slow), worker(1, fast))
     finding = straggler.check(signals)
     assert finding is not None
@@ -272,7 +275,58 @@ def test_a_worker_that_a_coordinator_waits_for_alone_is_late() -> None:
     assert "worker 1 made the others wait 500 ms (61%)" in judge(signals, (found,)).sentence
 
 
-def coordinator(item: BookItem | None = None) -> Signals:
-    kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS, item=item)
+def test_the_finding_says_that_the_late_worker_waits_for_its_input_and_where() -> None:
+    signals = coordinator(
+        BookItem(Account.REMOTE, "worker 1", "", 9, 500 * NS_PER_MS),
+        *ran("worker 0", 20, step_ms=30, wait_ms=10),
+        *ran("worker 1", 10, step_ms=80, wait_ms=55),
+    )
+    found = finding_about_late_workers(signals)
+    assert found.explanation.endswith(
+        "Each of its steps took 50.0 ms longer than on the others; for 45.0 ms of that, it waited "
+        "for its next batch (train.py:7)."
+    )
+    (line,) = found.lines
+    assert (line.bucket, line.path, line.line, line.function) == ("input", "train.py", 7, "step")
+    assert line.ps == 450 * PS_PER_MS
+    verdict = judge(signals, (found,))
+    assert verdict.primary == "input"
+    assert verdict.sentence.endswith("(61%) because of its input time.")
+
+
+def test_a_late_worker_whose_input_is_as_fast_as_the_others_computes() -> None:
+    signals = coordinator(
+        BookItem(Account.REMOTE, "worker 1", "", 9, 500 * NS_PER_MS),
+        *ran("worker 0", 20, step_ms=60, wait_ms=45),
+        *ran("worker 1", 10, step_ms=110, wait_ms=45),
+    )
+    found = finding_about_late_workers(signals)
+    assert "50.0 ms longer than on the others, but it did not wait longer" in found.explanation
+    assert not found.lines
+    assert judge(signals, (found,)).sentence.endswith("because of its compute time.")
+
+
+def test_without_steps_of_the_others_to_compare_with_the_cause_is_not_known() -> None:
+    alone = BookItem(Account.REMOTE, "worker 1", "", 9, 500 * NS_PER_MS)
+    signals = coordinator(alone, *ran("worker 1", 10, step_ms=80, wait_ms=55))
+    assert "What it did was not recorded" in finding_about_late_workers(signals).explanation
+
+
+def test_a_name_that_stands_for_several_workers_is_not_late() -> None:
+    signals = coordinator(BookItem(Account.REMOTE, "others", "", 9, 500 * NS_PER_MS))
+    assert straggler.check(signals) is None
+
+
+def ran(name: str, steps: int, step_ms: int, wait_ms: int) -> tuple[BookItem, BookItem]:
+    """What a server told of its steps; the times are of each."""
+    where = "train.py:7 step"
+    return (
+        BookItem(Account.REMOTE_STEP, name, "", steps, steps * step_ms * NS_PER_MS),
+        BookItem(Account.REMOTE_WAIT, name, where, steps, steps * wait_ms * NS_PER_MS),
+    )
+
+
+def coordinator(*items: BookItem) -> Signals:
+    kept = books([{Account.PYTHON: 1.0, Account.REMOTE: 40.0}] * STEPS, items=items)
     tasks = {"chief": ("box:9",), "worker": ("box:0", "box:1"), "ps": ("box:7",)}
     return signals_for(worker(0, kept, task=Task("chief", 0), cluster=tasks))

@@ -101,6 +101,9 @@ class Account:
     TEARDOWN = "teardown"  # deleting one, which waits for its threads
     COLLECTIVE = "collective"  # part of the step: waiting for other workers
     REMOTE = "remote"  # waiting for steps that other processes run, as a coordinator does
+    # Only in items: what each of these processes did meanwhile, by its own clocks.
+    REMOTE_STEP = "remote_step"  # running steps
+    REMOTE_WAIT = "remote_wait"  # part of it: waiting for the batch
     CALLBACK = "callback"  # a callback's hook, and everything it calls
     SIDE = "side"  # predict or evaluate, called by the training loop itself
     SAVE = "save"  # saving a model or a checkpoint

@@ -12,6 +12,7 @@ from stall_analyzer.detectors.cluster import straggler
 from stall_analyzer.model.code_lines import CodeLine
 from stall_analyzer.model.findings import Finding
 from stall_analyzer.signals.cluster.late_lines import late_lines
+from stall_analyzer.signals.cluster.remote_waits import late_remote_worker
 from stall_analyzer.signals.signals import Signals
 
 MOST_LINES = 3
@@ -30,6 +31,9 @@ def with_lines(finding: Finding, signals: Signals) -> Finding:
 def _of_late_hosts(signals: Signals) -> tuple[CodeLine, ...]:
     """Each of them has its own reason."""
     late = signals.stragglers
+    if not late:
+        server = late_remote_worker(signals)
+        return _costliest(server.lines, server.cost_ps, MOST_LINES) if server is not None else ()
     most = max(MOST_LINES // max(len(late), 1), 1)
     each = (_costliest(late_lines(host, signals), host.reason.ps, most) for host in late)
     return tuple(chain.from_iterable(each))

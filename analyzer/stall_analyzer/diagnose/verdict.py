@@ -167,13 +167,15 @@ def _held_up(signals: Signals, findings: tuple[Finding, ...]) -> Verdict | None:
 def _held_up_elsewhere(signals: Signals) -> Verdict | None:
     """A coordinator that mostly waits for one of its workers."""
     late, window = late_remote_worker(signals), signals.window_ps
-    if late is None or late.spent_ps < ACT_SHARE * window:
+    if late is None or late.cost_ps < ACT_SHARE * window:
         return None
-    sentence = (
-        f"Slow in every epoch: {late.name} made the others wait {seconds(late.spent_ps)} "
-        f"({percent(late.spent_ps, window)}). What it did was not recorded."
-    )
-    return Verdict("slow_always", "communication", sentence, 0.7)
+    what = f"{late.name} made the others wait {seconds(late.cost_ps)}"
+    why = ". What it did was not recorded."
+    if late.bucket:
+        why = f" because of its {late.bucket} time."
+    sentence = f"Slow in every epoch: {what} ({percent(late.cost_ps, window)}){why}"
+    primary = late.bucket if late.bucket in ACTIONABLE else "communication"
+    return Verdict("slow_always", primary, sentence, 0.8 if late.bucket else 0.7)
 
 
 def _confidence(signals: Signals, unknown_ps: int) -> float:

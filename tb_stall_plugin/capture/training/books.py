@@ -31,6 +31,8 @@ RANKS = {
     Account.TEARDOWN: 1,
     Account.COLLECTIVE: 1,
     Account.REMOTE: 1,
+    Account.REMOTE_STEP: 1,
+    Account.REMOTE_WAIT: 1,
     Account.CALLBACK: 1,
     Account.LOGGING: 1,
     Account.SIDE: 1,
@@ -177,6 +179,11 @@ class Books(BasicSheet):
         whole.row_ns -= ns
         part.row_ns += ns
         part.count += 1
+
+    def note(self, entry: Entry, count: int, ns: int) -> None:
+        """What went on elsewhere, and took no time of this thread."""
+        entry.count += count
+        entry.spent_ns += ns
 
     def __enter__(self) -> None:
         """The capture itself is at work."""

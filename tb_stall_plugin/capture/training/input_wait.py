@@ -14,8 +14,9 @@ from typing import Any
 import tensorflow as tf
 
 from tb_stall_plugin.capture.training.busy_steps import BusySteps
+from tb_stall_plugin.capture.training.remote_input import RemoteInput
 from tb_stall_plugin.capture.training.seconds_in_steps import SecondsInSteps, now
-from tb_stall_plugin.capture.training.strategies import runs_elsewhere
+from tb_stall_plugin.capture.training.strategies import is_coordinated, runs_elsewhere
 
 raw = tf.raw_ops
 
@@ -24,6 +25,7 @@ class InputWait(SecondsInSteps):
     def __init__(self) -> None:
         super().__init__()
         self.busy = BusySteps()
+        self.elsewhere = RemoteInput()
         self._under_way = threading.local()
 
     def around(self, get_next: Callable[[], Any]) -> Any:
@@ -48,19 +50,23 @@ class InputWait(SecondsInSteps):
         if getattr(self._under_way, "is_timed", False):
             return None
         try:
-            return None if runs_elsewhere(tf.distribute.get_strategy()) else now()
+            strategy = tf.distribute.get_strategy()
+            if is_coordinated(strategy) and not self.elsewhere.can_time():
+                return None
+            return now() if is_coordinated(strategy) or not runs_elsewhere(strategy) else None
         except Exception:
             return None
 
     def _timed(self, began: Any, batch: Any) -> Any:
+        is_elsewhere = is_coordinated(tf.distribute.get_strategy())
         tensors = tf.nest.flatten(batch, expand_composites=True)
         with tf.control_dependencies(tensors):
             arrived = now()
-            since = self.busy.since(began)
+            since = began if is_elsewhere else self.busy.since(began)
         waited = raw.Sub(x=arrived, y=since)
         if since is not began:  # the step may compute until after the batch arrives, or forever
             waited = raw.Maximum(x=waited, y=tf.zeros([], tf.float64))
-        self.add(waited)
+        (self.elsewhere if is_elsewhere else self).add(waited)
         with tf.control_dependencies([arrived]):
             passed_on = [_identity(tensor) for tensor in tensors]
         return tf.nest.pack_sequence_as(batch, passed_on, expand_composites=True)

@@ -12,13 +12,18 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
+from tb_stall_plugin.capture.training.remote_steps import RemoteSteps
+
 Method = Callable[..., Any]
 
 
 class RemoteWorkers:
     """Workers are known by their index."""
 
-    def __init__(self, clock_ns: Callable[[], int] = time.perf_counter_ns) -> None:
+    def __init__(
+        self, steps: RemoteSteps, clock_ns: Callable[[], int] = time.perf_counter_ns
+    ) -> None:
+        self.steps = steps
         self._clock_ns = clock_ns
         self._lock = threading.Lock()
         self._busy: set[int] = set()
@@ -30,12 +35,14 @@ class RemoteWorkers:
         """Around the method of a worker's thread that runs a function."""
 
         @functools.wraps(process)
-        def timed(worker: Any, *arguments: Any) -> Any:
+        def timed(worker: Any, closure: Any) -> Any:
+            began_ns = self._clock_ns()
             self.begins(worker.worker_index)
             try:
-                return process(worker, *arguments)
+                return process(worker, closure)
             finally:
                 self.ends(worker.worker_index)
+                self.steps.ran(worker, closure, self._clock_ns() - began_ns)
 
         return timed
 

@@ -10,8 +10,13 @@ T = TypeVar("T")
 
 
 def runs_elsewhere(strategy: Any) -> bool:
-    """Whether steps run in other processes, or on a TPU: nothing can be added to them there."""
+    """Whether steps run in other processes, or on a TPU: none of our variables is there."""
     return type(strategy).__name__.startswith(("ParameterServer", "TPU"))
+
+
+def is_coordinated(strategy: Any) -> bool:
+    """Whether a coordinator gives its steps to servers, which run nothing but TensorFlow."""
+    return type(strategy).__name__ == "ParameterServerStrategyV2"
 
 
 def outside_of_graphs_and_strategies(make: Callable[[], T]) -> T:

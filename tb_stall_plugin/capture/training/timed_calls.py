@@ -23,6 +23,7 @@ from tb_stall_plugin.capture.training.busy_steps import is_in_loop
 from tb_stall_plugin.capture.training.collective_wait import CollectiveWait
 from tb_stall_plugin.capture.training.hook import Hook
 from tb_stall_plugin.capture.training.input_wait import InputWait
+from tb_stall_plugin.capture.training.remote_steps import RemoteSteps
 from tb_stall_plugin.capture.training.remote_workers import RemoteWorkers
 from tb_stall_plugin.capture.training.time_sheet import Span
 from tb_stall_plugin.capture.training.traced_arguments import TracedArguments
@@ -40,13 +41,14 @@ _replaced: list[tuple[Any, str, Any, Any]] = []
 # Shared by all fits: graphs outlive the fits for which they were traced.
 input_wait = InputWait()
 collective_wait = CollectiveWait()
-remote_workers = RemoteWorkers()
+remote_workers = RemoteWorkers(RemoteSteps(input_wait.elsewhere))
 _arguments = TracedArguments()
 
 
 def keep(books: Books) -> None:
     with _lock:
         if not _kept:
+            remote_workers.steps.forget()
             _replace_all_or_nothing()
         _kept.setdefault(books.thread, []).append(books)
 
@@ -269,6 +271,8 @@ def _timed_elsewhere(method: Method) -> Method:
         finally:
             for worker, ns in remote_workers.wait_ends().items():
                 books.hand_over(whole, books.entry(Account.REMOTE, f"worker {worker}"), ns)
+            for account, worker, place, steps, ns in remote_workers.steps.taken():
+                books.note(books.entry(account, f"worker {worker}", place), steps, ns)
 
     return elsewhere
 

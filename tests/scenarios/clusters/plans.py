@@ -138,11 +138,23 @@ JOBS = (
     ),
     Job(
         "servers_slow_2", 2, "worker 1 computes 180 ms longer in each step, for a coordinator",
-        {1: WorkerPlan(compute_s={0: 0.18})}, steps=10, watched=True, coordinated=True,
+        {1: WorkerPlan(compute_s={0: 0.18})}, steps=10, bucket="compute", watched=True,
+        coordinated=True,
     ),
     Job(
         "servers_slow_4", 4, "worker 2 computes 180 ms longer in each step, for a coordinator",
-        {2: WorkerPlan(compute_s={0: 0.18})}, steps=10, watched=True, coordinated=True,
+        {2: WorkerPlan(compute_s={0: 0.18})}, steps=10, bucket="compute", watched=True,
+        coordinated=True,
+    ),
+    Job(
+        "servers_input_2", 2, "the dataset of worker 1 takes 180 ms longer for each batch",
+        {1: WorkerPlan(input_s={0: 0.18})}, steps=10, bucket="input", watched=True,
+        coordinated=True,
+    ),
+    Job(
+        "servers_input_4", 4, "the dataset of worker 2 takes 180 ms longer for each batch",
+        {2: WorkerPlan(input_s={0: 0.18})}, steps=10, bucket="input", watched=True,
+        coordinated=True,
     ),
     Job("fit_even_2", 2, "the same as even_2, in fit", finding="", watched=True, fit=True),
     Job(

@@ -44,6 +44,7 @@ WRITTEN_DOWN = {
 }
 MARKED_AS = {"waited": "input", "traced": "compile"}  # where the line says it in another word
 FOLDER = Path(__file__).parent
+CAUSE = re.compile(r"because of its (\w+) time")
 MARK = re.compile(r"# late: (\w+)")
 NOTICED_SHARE = 0.05  # of the time: a worker that cost so much may be named, whatever held it up
 NO_LINE = "none"
@@ -204,7 +205,8 @@ def _wrongly_named(job: Job, folder: Path, run: Json) -> tuple[str, ...]:
 
 def _line_of(job: Job, what: str) -> str:
     """A slow processor has no line."""
-    file = FOLDER / ("fit_worker.py" if job.fit else "worker.py")
+    name = "ps_worker" if job.coordinated else "fit_worker" if job.fit else "worker"
+    file = FOLDER / f"{name}.py"
     for number, text in enumerate(file.read_text().splitlines(), start=1):
         mark = MARK.search(text)
         if mark is not None and mark[1] == what:
@@ -239,8 +241,9 @@ def _diary(folder: Path, worker: int | str) -> dict[str, list[tuple[int, int]]]:
 
 
 def _late_server(job: Job, folder: Path, run: Json) -> list[Recovered]:
-    """A coordinator knows for which worker it waits while the others have nothing to do, but not
-    what that worker does. It runs none of the program's Python, and so no line."""
+    """A coordinator knows for which worker it waits while the others have nothing to do, what that
+    worker takes longer for, and where it waits for its batches. It runs none of the program's
+    Python, and so its computing has no line."""
     diary = _diary(folder, "chief")
     waited_ns = 0
     for number in range(job.steps):
@@ -248,17 +251,19 @@ def _late_server(job: Job, folder: Path, run: Json) -> list[Recovered]:
         ended_ns = [max((end for _, end in ran), default=0) for ran in (slow, usual)]
         waited_ns += max(ended_ns[0] - ended_ns[1], 0) if all(ended_ns) else 0
     found = [f for f in run["findings"] if f["id"] == "ST502"]
+    lines = [f"{Path(line['path']).name}:{line['line']}" for f in found for line in f["lines"]]
+    cause = CAUSE.search(run["verdict"]["sentence"])
     return [
         Recovered(
             worker,
-            "",
+            job.bucket,
             waited_ns / 1e9,
             found[0]["title"].partition(" is late")[0] if found else "",
-            "",
+            cause[1] if cause else "",
             sum(f["lost_ps"] for f in found) / 1e12,
             within=WITHIN_BY_CLOCKS,
-            line=NO_LINE,
-            found_line=_found_line(run, {}),
+            line=_line_of(job, job.bucket),
+            found_line=lines[0] if lines else NO_LINE,
         )
         for worker in job.late
     ]

@@ -14,7 +14,9 @@ for which it is shortest came last, and the extra time on the others is how long
 reason is whatever the late host did for longer than the others between one synchronization point
 and the next, as its own ledger shows. If a capture ran on the late host, the lines of its own code
 that took this time are named. Under ParameterServerStrategy, the coordinator's capture shows when
-the coordinator waits for only one worker, and for which one.
+the coordinator waits for only one worker, and for which one. Clocks in the steps that run there,
+and around them, show how much longer they take on this worker than on the others, and how much of
+that is waiting for the next batch, and in which line.
 
 Example
 worker1 was last at 39 of 40 synchronization points; the others waited 2.0 s for it. Between these
@@ -27,8 +29,9 @@ Blind spots
 Needs traces or captures of at least two hosts from the same time. A host that was not recorded may
 be the late one. What a worker does before its trace or its capture begins is not counted. Where one
 process has several replicas, the capture cannot time its collectives, so a worker that computes for
-longer than the others is not recognized. What a worker of a ParameterServerStrategy spends its time
-on is not recorded.
+longer than the others is not recognized. On a worker of a ParameterServerStrategy, computing and
+fetching variables look the same, and so does input that is fetched in a loop inside the step. The
+line is where the batch is fetched; which part of its dataset is slow there is not known.
 """
 
 from __future__ import annotations
@@ -46,7 +49,7 @@ from stall_analyzer.model.format import counted, listed, percent, seconds, spoke
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.cluster.late_lines import late_lines
-from stall_analyzer.signals.cluster.remote_waits import late_remote_worker
+from stall_analyzer.signals.cluster.remote_waits import LateWorker, late_remote_worker
 from stall_analyzer.signals.ledger_signals import EVIDENCE_MOST
 from stall_analyzer.signals.signals import Signals
 
@@ -86,6 +89,16 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
         "",
     ),
 }  # fmt: skip
+# For a server, which runs no Python of its own.
+CHECK: Mapping[Bucket | None, str] = {
+    "input": "Look at what {host} reads its input from, and at what else runs on that machine: all "
+    "workers prepare their batches with the same code. Prefetched batches are prepared while a "
+    "step computes.",
+    "compute": "Look for a slower machine or network, or another program that runs on {host}: all "
+    "workers run the same steps.",
+    None: "The machine of {host} or its input may be slower, or another program may be running "
+    "there.",
+}
 NO_ADVICE = ("Look at {host}: its own ledger shows what takes longer there.", "", "")
 
 
@@ -117,34 +130,50 @@ def check(signals: Signals) -> Finding | None:
 
 def _of_a_coordinator(signals: Signals) -> Finding | None:
     late = late_remote_worker(signals)
-    severity = severity_of(signals.share(late.spent_ps)) if late is not None else None
+    severity = severity_of(signals.share(late.cost_ps)) if late is not None else None
     if late is None or severity is None:
         return None
-    lost = seconds(late.spent_ps)
-    gain = partly(late.spent_ps, LEAST_SAVED, MOST_SAVED)
+    gain = partly(late.cost_ps, LEAST_SAVED, MOST_SAVED)
     return Finding(
         severity=severity,
-        title=f"{late.name} is late: the others wait {lost} for it",
+        title=f"{late.name} is late: the others wait {seconds(late.cost_ps)} for it",
         explanation=(
-            f"For {signals.with_share(late.spent_ps)}, in {counted(late.count, 'wait')}, the "
+            f"For {signals.with_share(late.cost_ps)}, in {counted(late.waits, 'wait')}, the "
             f"coordinator waited while {late.name} was the only process that still had a step to "
-            f"run. What it did was not recorded: computing, reading input and fetching variables "
-            f"look the same from the coordinator."
+            f"run. {_why(late)}"
         ),
         change=Change(
-            f"Profile {late.name} while it trains: its machine or its input may be slower, or "
-            f"another program may be running there.",
+            f"{CHECK.get(late.bucket, CHECK[None]).format(host=late.name)} A profile of "
+            f"{late.name}, taken while it trains, shows more.",
             "",
             "tf.profiler.experimental.client.trace(\n"
             f'    "grpc://{_address_of(late.name, signals)}", logdir, duration_ms=5000)',
         ),
-        lost_ps=late.spent_ps,
+        lost_ps=late.cost_ps,
         blames=("communication", "unknown"),
         gain=gain,
         later_gain=every_epoch(gain, signals),
-        confidence=0.7,
+        confidence=0.8 if late.bucket else 0.7,
         by_clocks=True,
     )
+
+
+def _why(late: LateWorker) -> str:
+    if late.bucket is None:
+        return (
+            "What it did was not recorded: computing, reading input and fetching variables look "
+            "the same from the coordinator."
+        )
+    each = f"Each of its steps took {seconds(late.longer_ps)} longer than on the others"
+    if late.bucket == "input":
+        line = next(iter(late.lines), None)
+        where = f" ({Frame(line.path, line.line, line.function).place})" if line else ""
+        waited = seconds(late.longer_input_ps)
+        return f"{each}; for {waited} of that, it waited for its next batch{where}."
+    if late.longer_input_ps:
+        waited = seconds(late.longer_input_ps)
+        return f"{each}, and only {waited} of that was spent waiting for a batch."
+    return f"{each}, but it did not wait longer for its batches."
 
 
 def _address_of(worker: str, signals: Signals) -> str:

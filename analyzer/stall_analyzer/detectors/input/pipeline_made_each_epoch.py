@@ -21,8 +21,8 @@ went to iterators.
 What to do
 Create one iterator and keep it: `ds.repeat()` with `steps_per_epoch`. Build the dataset once,
 outside the loop. Call `fit` once for all epochs, not once for each. If it is the teardown that
-takes so long, turn autotuning off. In short loops that kept the cores busy, 34 of 125 teardowns were slow with
-autotuning (taking about half of the epoch), and none of 50 without it.
+takes so long, turn autotuning off. In short loops that kept the cores busy, 34 of 125 teardowns
+were slow with autotuning (taking about half of the epoch), and none of 50 without it.
 
 Blind spots
 Whether a teardown is slow is a matter of chance, and the next epoch may be spared. A finding about
