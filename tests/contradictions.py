@@ -45,9 +45,9 @@ TIME = r"(?:\d+ h \d+ min|\d+ min \d+ s|[\d.]+ (?:s|ms|µs|ns))"
 PART_OF_WHOLE = re.compile(rf"({TIME}) of ({TIME}) \(([<>]?\d+%)\) of the [a-z ]+ went to (\w+)")
 COMPUTES = re.compile(rf"([<>]?\d+%) of the [a-z ]+ \(({TIME})\) is the model's own computation")
 AFTER_ALL = re.compile(r"After ([\d,]+) training steps")
-SELDOM = re.compile(r"\bin (?:one|2) (?:wait|pause)s?\b")
+SELDOM = re.compile(r"\bin (?:one|each of 2|2) (?:wait|pause)s?\b")
 STEPS = re.compile(
-    r"(?:[Oo]f|[Bb]etween|[Ii]n|[Aa]fter) ([\d,]+) (?:training |profiled )?steps\b(?! took)"
+    r"(?:[Oo]f|[Oo]ver|[Bb]etween|[Ii]n|[Aa]fter) ([\d,]+) (?:training |profiled )?steps\b(?! took)"
 )
 
 
@@ -254,7 +254,7 @@ def _status(entry: Entry) -> Said:
         yield "the first epoch is still running, but it is said how long it took"
     if verdict["candidates"] and verdict["primary"] not in (*verdict["candidates"], "unknown"):
         yield f"{verdict['primary']} is primary and no candidate"
-    learns_nothing = any(f["bucket"] == "numerics" for f in acts) or "vain" in verdict["sentence"]
+    learns_nothing = any(f["bucket"] == "numerics" for f in acts) or "wasted" in verdict["sentence"]
     if verdict["status"] == "learning_nothing" and not learns_nothing:
         yield "learning nothing, but no finding says why"
 

@@ -70,7 +70,7 @@ def test_two_writers_that_began_together_are_one_attempt(tmp_path: Path) -> None
 def test_workers_on_other_hosts_belong_to_the_same_attempt(tmp_path: Path) -> None:
     root = lay_out(tmp_path, file_name(NOON, host="w0"), file_name(NOON + 20, host="w1", pid=9))
     (run,) = discover([root]).runs
-    assert "several hosts" in texts([run])
+    assert "Several hosts began event files" in texts([run])
 
 
 def test_files_that_do_not_name_their_process_stay_together(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def test_the_bar_moves_while_one_large_run_is_read(monkeypatch: pytest.MonkeyPat
         reading.done(large)
     assert "reading [/] a" in terminal.getvalue()
     assert "100%" in terminal.getvalue()
-    assert "1 of 1 runs" in terminal.getvalue()
+    assert "1 of 1 run," in terminal.getvalue()
 
 
 def test_small_runs_have_no_bar(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -283,8 +283,8 @@ def test_the_finding_says_that_the_late_worker_waits_for_its_input_and_where() -
     )
     found = finding_about_late_workers(signals)
     assert found.explanation.endswith(
-        "Each of its steps took 50.0 ms longer than on the others; for 45.0 ms of that, it waited "
-        "for its next batch (train.py:7)."
+        "On average, its steps took 50.0 ms longer than those of the others; for 45.0 ms of that, "
+        "it waited for its next batch (train.py:7)."
     )
     (line,) = found.lines
     assert (line.bucket, line.path, line.line, line.function) == ("input", "train.py", 7, "step")
@@ -301,7 +301,7 @@ def test_a_late_worker_whose_input_is_as_fast_as_the_others_computes() -> None:
         *ran("worker 1", 10, step_ms=110, wait_ms=45),
     )
     found = finding_about_late_workers(signals)
-    assert "50.0 ms longer than on the others, but it did not wait longer" in found.explanation
+    assert "than those of the others, but it did not wait longer" in found.explanation
     assert not found.lines
     assert judge(signals, (found,)).sentence.endswith("because of its compute time.")
 

@@ -243,7 +243,7 @@ def test_a_console_that_cannot_be_read_becomes_a_note(tmp_path: Path) -> None:
     notes: list[Note] = []
     gone = replace(run_with(), consoles=(ConsoleFile(str(tmp_path / "gone.out"), 10),))
     assert read_consoles(gone, notes) == ()
-    assert "could not be read: it does not exist anymore" in notes[0].text
+    assert "could not be read: it does not exist." in notes[0].text
 
 
 def test_the_two_streams_of_a_job_are_one_console(tmp_path: Path) -> None:

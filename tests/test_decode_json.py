@@ -76,7 +76,7 @@ def test_events_that_make_no_sense_are_left_out(tmp_path: Path) -> None:
     bad = event("EagerExecute", 0, -1), {"ph": "X", "pid": 1, "ts": "x"}, event("a", 1e999, 1)
     trace = read(tmp_path, document(*bad, event("EagerExecute", 0, 1)))
     assert len(trace.events) == 1
-    assert "Reading skipped 3 damaged events and kept 1" in trace.notes[0].text
+    assert "Skipped 3 damaged events and kept 1" in trace.notes[0].text
 
 
 @pytest.mark.parametrize("time", [[1.0] * 1000, "x", None, float("nan"), -1e300, 10**4000])
@@ -86,7 +86,7 @@ def test_one_impossible_time_costs_its_own_event_only(tmp_path: Path, time: obje
     trace = read(tmp_path, document(*steps, odd))
     assert len(trace.events) == 50
     assert trace.events.start_ps[-1] == 490_000_000
-    assert "Reading skipped 1 damaged event and kept 50" in trace.notes[0].text
+    assert "Skipped 1 damaged event and kept 50" in trace.notes[0].text
 
 
 @pytest.mark.parametrize("args", [5, "text", [1], "\ud800", 1e308])

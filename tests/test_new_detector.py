@@ -81,7 +81,7 @@ def test_ids_continue_after_the_last_of_the_family(checkout: Path) -> None:
 def test_ids_of_a_family_do_not_run_into_those_of_the_next(checkout: Path) -> None:
     detectors = checkout / "analyzer" / "stall_analyzer" / "detectors"
     (detectors / "host" / "last.py").write_text('ID = "ST499"\n', encoding="utf-8")
-    with pytest.raises(ValueError, match="no more ids after ST499"):
+    with pytest.raises(ValueError, match="no ids left after ST499"):
         next_id(detectors, "host")
 
 

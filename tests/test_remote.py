@@ -200,7 +200,7 @@ def test_expired_credentials_are_reported_with_what_to_do(store: Shaky) -> None:
     store.failures.append(PermissionError("The provided token has expired."))
     outcome = analyze_one(run)
     (note,) = [note for note in outcome.entry["notes"] if note["level"] == "error"]
-    assert "renew them and start again" in note["text"]
+    assert "renew them and try again" in note["text"]
     assert not outcome.final
 
 

@@ -179,7 +179,7 @@ def test_steps_that_were_profiled_for_being_slow_are_not_usual_ones(tmp_path: Pa
     estimate = signals_for(epoch(tmp_path, reason="slow_step")).estimate
     assert estimate is not None
     assert estimate.profiled_steps == 0
-    assert "No usual step was profiled" in estimate.rests_on[0]
+    assert "No typical step was profiled" in estimate.rests_on[0]
 
 
 def test_what_is_found_in_the_profiled_steps_is_scaled_to_all(tmp_path: Path) -> None:

@@ -52,5 +52,5 @@ def test_a_path_is_never_broken_and_the_captures_own_frames_are_left_out(tmp_pat
 
 def test_a_run_that_hangs_says_how_to_see_them(tmp_path: Path) -> None:
     text = shown(tmp_path, threads=False)
-    assert "--threads shows what its 5 Python threads were doing" in text
+    assert "--threads shows what the 5 Python threads were doing" in text
     assert "train.py:9 upload" not in text

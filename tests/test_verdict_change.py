@@ -47,7 +47,9 @@ def test_a_process_that_ends_or_hangs(real: Facts) -> None:
 
 def test_a_loss_that_falls_after_all(real: Facts) -> None:
     assert real["status"] == "learning_nothing"
-    assert changed(real, status="healthy") == "the loss no longer shows that nothing is learned."
+    assert (
+        changed(real, status="healthy") == "the loss no longer shows that nothing is being learned."
+    )
 
 
 def test_time_that_goes_elsewhere(real: Facts) -> None:

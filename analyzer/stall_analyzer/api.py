@@ -226,7 +226,7 @@ def analyze(
 
     `console` is what the run wrote to its terminal, if that is not next to its logs.
 
-    Raises NothingFound if there is none. Bad files become notes, never exceptions.
+    Raises NothingFound if there is no run. Bad files become notes, never exceptions.
     """
     several = [paths] if isinstance(paths, (str, PathLike)) else paths
     read = [fspath(path) for path in several]

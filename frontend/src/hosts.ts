@@ -55,13 +55,13 @@ const LEAST_ALIKE = 3; // fewer are not worth grouping
 const ALIKE = 0.05; // of the window, in each bucket: hosts that do the same differ by this much
 const FELT = 0.1; // of what the latest one cost: less is just jitter
 
-/** "63 wait, 1 is late: worker 3, 1.22 s, because of host.python."; empty if nobody is late. */
+/** "63 wait, 1 is late: worker 3, by 1.22 s, because of host.python."; empty if nobody is late. */
 export function latenessSentence(rows: readonly HeatRow[]): string {
   const late = rows.filter((row) => isLate(row, rows));
   const [first] = late;
   if (!first) return "";
   const what = first.lateCause ? `, because of ${first.lateCause}` : "";
-  const who = late.length === 1 ? `: ${first.host}, ${seconds(first.latePs)}${what}` : "";
+  const who = late.length === 1 ? `: ${first.host}, by ${seconds(first.latePs)}${what}` : "";
   const are = late.length === 1 ? "is" : "are";
   const waiting = rows.length - late.length;
   return `${waiting} ${waiting === 1 ? "waits" : "wait"}, ${late.length} ${are} late${who}.`;

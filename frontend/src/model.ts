@@ -232,7 +232,7 @@ export function slowsOtherWork({ lost_ps, gain_ps: { high } }: Finding): boolean
   return high > lost_ps && seconds(high) !== seconds(lost_ps);
 }
 
-/** "saves 1.03–1.29 s, in every epoch"; empty if nothing is predicted. */
+/** "saves 1.03–1.29 s in every epoch"; empty if nothing is predicted. */
 export function gainSentence(finding: Finding): string {
   const { gain_ps: first, later_gain_ps: later } = finding;
   if (first.high === 0 && later.high === 0) return "";
@@ -241,7 +241,7 @@ export function gainSentence(finding: Finding): string {
   const savesLater = finding.later_gain_at_least ? least : between(later);
   if (first.high === 0) return `${savesLater} in each later epoch`;
   if (later.high === 0) return `${saves}, in the first epoch only`;
-  if (saves === savesLater) return `${saves}, in every epoch`;
+  if (saves === savesLater) return `${saves} in every epoch`;
   return `${saves}, and ${savesLater} in each later epoch`;
 }
 

@@ -62,7 +62,7 @@ describe("many hosts", () => {
   });
   it("are summed up in a sentence", () =>
     expect(latenessSentence(rows)).toMatch(
-      /^63 wait, 1 is late: host-worker-1, 1\.\d\d s, because of host\.python\.$/,
+      /^63 wait, 1 is late: host-worker-1, by 1\.\d\d s, because of host\.python\.$/,
     ));
   it("are shown by themselves where they differ, though nobody is late", () => {
     const odd = { ...usual, host: "odd", buckets_ps: late.buckets_ps };

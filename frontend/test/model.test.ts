@@ -162,7 +162,7 @@ describe("a finding", () => {
     expect(predicted(finding({ gain_ps: range(1, 2) }), 10 * S)).toEqual(range(8, 9)));
   it.each([
     [range(1, 2), range(0, 0), "1.00–2.00 s, in the first epoch only"],
-    [range(1, 2), range(1, 2), "1.00–2.00 s, in every epoch"],
+    [range(1, 2), range(1, 2), "1.00–2.00 s in every epoch"],
     [range(1, 2), range(1, 1), "1.00–2.00 s, and 1.00 s in each later epoch"],
     [range(0, 0), range(1, 1), "1.00 s in each later epoch"],
     [range(0, 0), range(0, 0), ""],

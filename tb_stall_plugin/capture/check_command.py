@@ -132,5 +132,5 @@ def _verdict(record: PreflightRecord) -> str:
         return f"Do not start this training yet. Failed: {names}. {took}"
     if len(left) == len(record.checks):
         return f"Nothing could be checked. {took}"
-    rest = f"; {len(left)} of {len(record.checks)} checks could not be run" if left else ""
+    rest = f"; {len(left)} of {len(record.checks)} checks gave no result" if left else ""
     return f"No problem was found{rest}. Learning rates and schedules were not tried. {took}"

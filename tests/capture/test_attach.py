@@ -174,7 +174,7 @@ def test_memory_children_and_native_threads_are_shown(jobs: dict[str, AttachedJo
 HEALTHY = {
     "computes": (hangs.AT_WORK, "program.py:5", "was at work"),
     "sleeps": (hangs.SLEEPS, "program.py:5", "the training script at program.py:5 is sleeping"),
-    "rests": (hangs.RESTS, "select", "the process is waiting for its user or for requests"),
+    "rests": (hangs.RESTS, "select", "the process is waiting for the user or for requests"),
     "trains": (hangs.TRAINS, "program.py:8", "was at work"),
 }
 

@@ -71,7 +71,7 @@ def test_a_shuffle_buffer_against_the_memory(tmp_path: Path) -> None:
     growing = np.concatenate([np.linspace(1, 11, 20), np.full(5, 11.0)])
     finding = found(large_buffer, tmp_path, epoch_log(growing), fill_ms=FILL_S * 1e3)
     assert finding is not None
-    assert finding.title == "shuffle(10000) holds 10 GB of 16 GB of memory"
+    assert finding.title == "shuffle(10000) holds 10 GB of the 16 GB of memory"
     assert "1.0 MB per element" in finding.explanation
     small = np.concatenate([np.linspace(1, 3, 20), np.full(5, 3.0)])
     assert found(large_buffer, tmp_path, epoch_log(small), fill_ms=FILL_S * 1e3) is None

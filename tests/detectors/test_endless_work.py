@@ -180,7 +180,7 @@ def test_a_first_step_that_xla_compiles_is_slow_to_compile(tmp_path: Path) -> No
     found, finding, verdict = judged(write.read(tmp_path, hangs))
     assert found is not None and (found.state, found.bucket) == (SLOW, "compile")
     assert "XLA is compiling the step" in verdict.sentence
-    assert finding is not None and "batches of one shape" in finding.change.text
+    assert finding is not None and "batches of the same shape" in finding.change.text
 
 
 def test_a_step_whose_next_batch_is_ready_computes(tmp_path: Path) -> None:

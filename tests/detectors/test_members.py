@@ -228,7 +228,7 @@ def test_a_trace_that_ends_where_the_others_stop_making_steps(tmp_path: Path) ->
     finding = found(ended_first.check(signals), "act")
     assert finding.title.startswith("b ended first")
     assert "Its trace ends there." in finding.explanation
-    assert "until then went to compute" in finding.explanation
+    assert "before b ended went to compute" in finding.explanation
 
 
 def test_a_profiler_that_was_merely_stopped_sooner(tmp_path: Path) -> None:
@@ -282,7 +282,7 @@ def test_the_same_task_twice() -> None:
 def test_workers_that_disagree_about_the_size() -> None:
     finding = faulty(worker(0, workers=2), worker(1, workers=3))
     assert finding.title == "The workers disagree about the size of the cluster"
-    assert "worker 0 lists 2 tasks and worker 1 lists 3 tasks" in finding.explanation
+    assert "on worker 0 (2) and worker 1 (3)" in finding.explanation
 
 
 def test_a_task_that_is_not_in_the_list() -> None:

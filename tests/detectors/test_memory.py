@@ -90,11 +90,11 @@ def failing(folder: Path, *, asked_before: bool, seconds: float = 10) -> Signals
 
 def test_a_step_that_fails_for_memory_is_found(tmp_path: Path) -> None:
     finding = found(out_of_memory.check(failing(tmp_path, asked_before=True)), "act")
-    assert finding.title == "big/Fill ran out of memory after 10.0 s"
+    assert finding.title == "big/Fill waited 10.0 s for memory and failed"
     assert "300 MB in earlier steps" in finding.explanation
     assert "100 MB was free in GPU_0_bfc" in finding.explanation
     unknown = found(out_of_memory.check(failing(tmp_path, asked_before=False)), "act")
-    assert "asked for more than was available: 100 MB was free" in unknown.explanation
+    assert "asked for more memory than was available: 100 MB was free" in unknown.explanation
 
 
 def test_a_step_that_fails_at_once_has_another_reason(tmp_path: Path) -> None:

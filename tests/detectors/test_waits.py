@@ -33,7 +33,7 @@ from tests.detectors.stalls import (
         ("recvfrom", "the socket to 10.0.0.7:443", "(the socket to 10.0.0.7:443)", "timeout"),
         ("flock", "/data/lock", "is waiting for the lock on the file /data/lock", "LOCK_NB"),
         ("openat", "the named pipe /tmp/best", "is waiting to open the named pipe /tmp/best", ""),
-        ("read", "standard input", "is waiting for its user", ""),
+        ("read", "standard input", "is waiting for the user", ""),
         ("write", "a pipe", "is waiting for another process to read from the pipe", "communicate"),
         ("wait4", "process 9", "is waiting for another process (process 9)", "communicate"),
     ],

@@ -27,9 +27,9 @@ TITLE = "Device traces: XProf on the same files"
 TARGET = 0.95
 INTRODUCTION = """\
 Public traces with a device plane were read by Stall and by XProf {version} (`make xcheck`).
-*Stored* marks results that TensorFlow wrote next to the trace when it was captured. A figure agrees
-if the two differ by at most 1%. In {traces} traces, {agreeing} of {compared} figures agree
-({share:.1%})."""
+*Stored* marks results that TensorFlow wrote next to the trace when it was captured. A figure counts
+as agreeing if its two values differ by at most 1%. In {traces} traces, {agreeing} of {compared}
+figures agree ({share:.1%})."""
 
 
 def device_traces(corpus: Path) -> list[Path]:

@@ -64,7 +64,7 @@ def _readable_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timelin
     try:
         return _host_ledger(host, parts, timeline)
     except Exception as error:  # it was readable once; one bad host must not hide the others
-        notes = (note_of(f"The time of {host}", error),)
+        notes = (note_of(f"The recorded times of {host}", error),)
         return HostLedger(host, _untraced_ledger(timeline), 0, None, {}, notes)
 
 

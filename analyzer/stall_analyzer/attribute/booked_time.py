@@ -170,7 +170,7 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
     both = (unseen == 0) & (start >= 0) & (end <= window.duration_ps)
     whole = int((end - start)[both].sum())
     if not whole:
-        return "The capture's clocks timed the epoch; no part of it was also profiled.", False
+        return "The capture's clocks timed the epoch; none of it was profiled as well.", False
     differ = sum(
         abs(
             int(time_in(traced, start[both], end[both], codes(*causes)).sum())

@@ -172,7 +172,8 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
         raise
     except CancelledError as error:
         raise ClusterError(
-            "the cluster was lost; the results of finished runs are kept: start again to continue"
+            "the cluster was lost; the results of finished runs are kept: run the command again "
+            "to continue"
         ) from error
     except NoResult as error:
         return failed(run, str(error))
@@ -181,6 +182,6 @@ def _result(run: Run, future: Future[RunResult]) -> RunResult:
             return failed(
                 run,
                 "every worker of the cluster that tried to analyze it has died, perhaps because "
-                "memory ran out; this run will be tried again when you start again",
+                "memory ran out; the next pass will try this run again",
             )
         return failed(run, f"{type(error).__name__}: {error}")

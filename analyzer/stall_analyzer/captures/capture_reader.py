@@ -125,7 +125,10 @@ class _Part:
         for start in _of(Environment, self.records):
             self.process = start.host, start.pid or 0
             if start.format != FORMAT:
-                text = "Another version wrote this capture, so its records may mean something else."
+                text = (
+                    "Another version of this tool recorded the capture, so its records may mean "
+                    "something else."
+                )
                 notes.append(Note("warning", text, file.path))
 
 

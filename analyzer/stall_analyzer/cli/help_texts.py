@@ -86,8 +86,8 @@ many runs (docs/how-to/cluster.md has more):
 exit codes:
   0    a report was made, whatever its verdict, or no run was selected
   1    internal error
-  2    the command line, the settings, or the output file cannot be used, or no
-       run is in the baseline
+  2    the command line, the settings or the output file cannot be used, or none
+       of the runs is in the baseline
   3    no run was found
   4    a file or a run could not be read; the rest is in the report
   5    a run exceeds a --fail-over limit

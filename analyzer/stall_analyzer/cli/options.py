@@ -54,7 +54,7 @@ def parser() -> ArgumentParser:
     _add_outputs(made)
     _add_selection(made.add_argument_group("which runs"))
     _add_batch(made.add_argument_group("many runs"))
-    _add_checks(made.add_argument_group("for builds that should fail"))
+    _add_checks(made.add_argument_group("to fail a build"))
     made.add_argument(
         "--config",
         metavar="FILE",
@@ -93,8 +93,8 @@ def _add_outputs(made: argparse.ArgumentParser) -> None:
         "--format",
         choices=FORMATS,
         default=TEXT,
-        help="what to print: text, one JSON document, Markdown for issues and chat, annotations "
-        "of a GitHub workflow, SARIF or JUnit (docs/how-to/ci.md)",
+        help="what to print: text, one JSON document, Markdown for issues and chat, GitHub "
+        "workflow annotations, SARIF or JUnit (docs/how-to/ci.md)",
     )
     for same in (JSON, MARKDOWN):
         form.add_argument(
@@ -220,8 +220,8 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
         "--deadline",
         metavar="TIME",
         type=_value(parse_duration),
-        help=f"give up on a run that takes longer (default: {DEADLINE}); ignored if only a few "
-        f"runs are read",
+        help=f"give up on a run that takes longer than this (default: {DEADLINE}); ignored if only "
+        "a few runs are read",
     )
     group.add_argument(
         "--store",
@@ -255,8 +255,8 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        help="how much slower than in the baseline a run may be, as a share of its first epoch "
-        f"there (default: {100 * TOLERANCE:.0f}%%)",
+        help="how much slower a run may be than in the baseline, as a share of the baseline's "
+        f"first epoch (default: {100 * TOLERANCE:.0f}%%)",
     )
 
 

@@ -43,7 +43,7 @@ def _read(console: ConsoleFile, notes: list[Note]) -> ConsoleLog | None:
     try:
         text = read_text(console)
     except UnreadableFile as error:
-        said = f"A file that looks like the job's console could not be read: {error}."
+        said = f"A file that looks like the job's console output could not be read: {error}."
         notes.append(Note("info", said, console.path, isinstance(error, Unreachable)))
         return None
     return _log(console, text) if text is not None else None

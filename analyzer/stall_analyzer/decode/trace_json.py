@@ -66,10 +66,11 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
     first = list(islice(items, FIRST_EVENTS))
     if is_pytorch(source.header, first):
         _give_up(host_file, chain(first, items))
+    is_full = False
     for item in chain(first, items):
         document.add(item)
         if document.good >= MOST_EVENTS or document.text > MOST_TEXT:
-            source.cut = True
+            is_full = True
             break
     if source.size == 0:
         raise UnreadableFile(f"{host_file.path} is empty")
@@ -78,15 +79,18 @@ def read(file: BinaryIO, host_file: HostFile, progress: BytesRead = lambda _: No
             f"{host_file.path} is not a Chrome trace, or is cut off before its first event"
         )
     notes = []
-    if source.cut:
-        text = "The trace is cut off: the file ends early. Everything before that was read."
+    if is_full or source.cut:
+        text = (
+            f"The trace is too large: only its first {document.good:,} events were read."
+            if is_full
+            else "The trace is cut off, or damaged from some point on. Everything before that was "
+            "read."
+        )
         notes.append(Note("warning", text, host_file.path))
     assembler = Assembler()
     document.assemble(assembler)
     if document.bad:
-        text = (
-            f"Reading skipped {counted(document.bad, 'damaged event')} and kept {document.good:,}."
-        )
+        text = f"Skipped {counted(document.bad, 'damaged event')} and kept {document.good:,}."
         notes.append(Note("warning", text, host_file.path))
     return assembler.trace(host_file, Clock(), (), notes)
 

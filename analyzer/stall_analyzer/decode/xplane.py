@@ -189,9 +189,7 @@ class _Damage:
                 "shown one by one; the totals count all of them."
             )
         if self.bad:
-            texts.append(
-                f"Reading skipped {counted(self.bad, 'damaged event')} and kept {self.good:,}."
-            )
+            texts.append(f"Skipped {counted(self.bad, 'damaged event')} and kept {self.good:,}.")
         if self.places:
             texts.append(
                 f"The trace is damaged in {counted(self.places, 'place')}; reading continued after "

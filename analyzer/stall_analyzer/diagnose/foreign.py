@@ -63,8 +63,8 @@ def _of_a_capture(signals: Signals) -> str:
         median = f", later ones {seconds(later[len(later) // 2])}" if later else ""
         took = f": the first epoch took {seconds(signals.window_ps)}{median}"
     return (
-        f"Trained with {name}{took}. Where the time went is not known: a capture can only look "
-        f"into TensorFlow's steps."
+        f"Trained with {name}{took}. Where the time went is not known: a capture can see "
+        f"inside TensorFlow's steps only."
     )
 
 

@@ -51,7 +51,7 @@ def _larger_batches(signals: Signals, _: ModelParts) -> NextStep | None:
     helps = fixed_ps >= WORTH_TRYING * overhead.own_span_ps
     each = seconds(overhead.own_span_ps // overhead.steps)
     text = (
-        f"Starting a step takes {seconds(fixed_ps // overhead.steps)} of {each} "
+        f"Starting a step takes {seconds(fixed_ps // overhead.steps)} of its {each} "
         f"({percent(fixed_ps, overhead.own_span_ps)}), however many rows it has: larger batches "
         f"or steps_per_execution {'spread that cost' if helps else 'would save no more than that'}."
     )

@@ -169,7 +169,10 @@ def _begins_anew(attempt: Attempt, writer: Writer, notes: list[Note]) -> bool:
         return False
     other_host = all(known.host != writer.host for known in attempt.writers)
     if other_host and later_s <= WORKERS_START_S:
-        text = "Event files from several hosts began together: they are read as one training run."
+        text = (
+            "Several hosts began event files at about the same time: they are read as one training "
+            "run."
+        )
         _note_once(notes, Note("info", text))
         return False
     return later_s > SAME_START_S

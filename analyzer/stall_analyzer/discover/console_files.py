@@ -205,7 +205,7 @@ def with_named_console(runs: Iterable[Run], path: str) -> Iterator[Run]:
     elif count and not taken:
         raise UsageError(
             f"--console {path} is not next to any of the runs, so it is not known which of them "
-            f"wrote it. Choose one with --run, or give its folder as PATH."
+            f"wrote it. Choose one with --run, or give that run's folder as PATH."
         )
 
 

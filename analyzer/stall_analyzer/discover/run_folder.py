@@ -227,7 +227,7 @@ def _why_no_trace(names: Sequence[str]) -> str:
     if any(name.endswith(".xplane.riegeli") for name in names):
         return "it is in the riegeli format, which is not supported; capture it as *.xplane.pb"
     if any(name.endswith(".trace") for name in names):
-        return "its local.trace is the format of TensorFlow 2.0 and 2.1, which is not supported"
+        return "its local.trace is in the format of TensorFlow 2.0 and 2.1, which is not supported"
     if any(name.endswith(RAW_TRACES) for name in names):
         return "its trace is empty or unreadable"
     if names:

@@ -35,7 +35,7 @@ def reason(error: Exception) -> str:
     if isinstance(error, PermissionError):
         return "permission denied"
     if isinstance(error, FileNotFoundError):
-        return "it does not exist anymore"
+        return "it does not exist"  # gone since it was listed, or a link that leads nowhere
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
     return str(error) or type(error).__name__

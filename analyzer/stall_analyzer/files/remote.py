@@ -189,7 +189,7 @@ def _patiently(ask: Callable[[], Answer]) -> Answer:
 def _what_to_do(error: Exception) -> str:
     text = str(error)
     if EXPIRED.search(text):
-        return f"the credentials have expired ({text}): renew them and start again"
+        return f"the credentials have expired ({text}): renew them and try again"
     if THROTTLED.search(text):
         return f"the store asks for fewer requests ({text}): use a lower --jobs, or try again later"
     return reason(error)

@@ -39,7 +39,7 @@ DOES = {
     Account.LOGGING: "in {}",
     Account.SIDE: "in predict or evaluate ({})",
     Account.SAVE: "saving {}",
-    Account.CAPTURE: "the capture itself is at work",
+    Account.CAPTURE: "doing the capture's own work",
     Account.GC: "collecting garbage",
 }
 IN_PYTHON = "in Python"

@@ -197,7 +197,7 @@ class PlanEntry(TypedDict):
 
     findings: Annotated[list[FindingId], ("minItems", 1)]  # Largest saving first.
     first_epoch_ps: ForecastEntry
-    later_epoch_ps: ForecastEntry | None  # Null if there were no later epochs, or all are slower.
+    later_epoch_ps: ForecastEntry | None  # Null if there are none or all are slower than the first.
 
 
 class HostLedgerEntry(TypedDict):
@@ -230,7 +230,7 @@ class LateHostEntry(TypedDict):
     times: Count  # How many times it was the last to arrive.
     late_steps: Count  # Steps in which that mattered.
     cost_ps: Ps  # How long the others waited for it, on average.
-    bucket: Bucket | None  # What took it longer than the others; null if its ledger does not say.
+    bucket: Bucket | None  # Where it spent more time than the others; null if that is not known.
     cause: Cause | None
     cause_ps: Ps
     once: bool  # Most of what made it late will not recur.
@@ -250,7 +250,7 @@ class LatenessEntry(TypedDict):
     meetings: Positive
     waited_ps: dict[str, Ps]  # Per host: how long it waited for others, in all.
     hosts: list[LateHostEntry]  # All hosts that were ever last, costliest first.
-    steps: Annotated[list[LateStepEntry], ("maxItems", 500)]  # The costliest, in order of time.
+    steps: Annotated[list[LateStepEntry], ("maxItems", 500)]  # The costliest, oldest first.
     steps_left_out: Count
 
 

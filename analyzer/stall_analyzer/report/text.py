@@ -175,7 +175,8 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
     slow = [step for step in steps if _duration(step) > SLOW_STEP * typical_ps]
     slow.sort(key=_duration, reverse=True)
     if not slow:
-        terminal.line(terminal.text(f"none above {SLOW_STEP} times the median", "dim"), indent=2)
+        none = f"none took over {SLOW_STEP} times the median"
+        terminal.line(terminal.text(none, "dim"), indent=2)
         return
     table = [
         [
@@ -187,7 +188,8 @@ def _steps(terminal: Terminal, run: ReportEntry) -> None:
     ]
     terminal.rows(table, right=[0, 1], indent=2)
     if len(slow) > SLOW_STEPS_SHOWN:
-        more = f"and {len(slow) - SLOW_STEPS_SHOWN} more above {SLOW_STEP} times the median"
+        left = len(slow) - SLOW_STEPS_SHOWN
+        more = f"and {left} more that took over {SLOW_STEP} times the median"
         terminal.line(terminal.text(more, "dim"), indent=2)
 
 

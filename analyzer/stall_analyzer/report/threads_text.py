@@ -17,7 +17,7 @@ def show_threads(terminal: Terminal, threads: Sequence[ThreadEntry], in_full: bo
     terminal.gap()
     if not in_full:
         many = sum(thread["count"] for thread in threads)
-        whose = "its Python thread was" if many == 1 else f"its {many} Python threads were"
+        whose = "the Python thread was" if many == 1 else f"the {many} Python threads were"
         hint = f"--threads shows what {whose} doing"
         terminal.line(terminal.text(hint, "dim"), indent=2)
         return

@@ -48,9 +48,9 @@ def _turn(before: Facts, after: Facts) -> str:
     if status in {"dead", "stuck"}:
         return "the process has ended" if status == "dead" else "steps no longer finish"
     if status == "learning_nothing":
-        return "the loss now shows that nothing is learned"
+        return "the loss now shows that nothing is being learned"
     if before["status"] == "learning_nothing":
-        return "the loss no longer shows that nothing is learned"
+        return "the loss no longer shows that nothing is being learned"
     if before["status"] == "running":
         return f"the first epoch ended after {seconds(after['duration_ps'])}"
     return "steps finish again" if status == "running" else ""

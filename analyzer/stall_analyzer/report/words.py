@@ -116,7 +116,7 @@ def causes_in(run: ReportEntry, bucket: Bucket) -> list[tuple[str, int]]:
 
 
 def worth(finding: FindingEntry) -> str:
-    """`costs 1.29 s; the change should save 1.03–1.29 s, in every epoch`"""
+    """`costs 1.29 s; the change should save 1.03–1.29 s in every epoch`"""
     lost = finding["lost_ps"]
     slows = " and slows down other work" if _saves_more_than(lost, finding) else ""
     cost = f"costs {seconds(lost)}{slows}" if lost else ""
@@ -142,7 +142,7 @@ def _gain(finding: FindingEntry) -> str:
     if not later["high"]:
         return f"{said}{saves}, in the first epoch only"
     if saves == saves_later:
-        return f"{said}{saves}, in every epoch"
+        return f"{said}{saves} in every epoch"
     return f"{said}{saves}, and {saves_later} in each later epoch"
 
 

@@ -174,7 +174,8 @@ class ResultStore:
             with suppress(OSError):
                 path.unlink()
             raise UnreadableFile(
-                f"a result in the store {self.folder} cannot be read ({error}): start again"
+                f"a result in the store {self.folder} cannot be read ({error}): run the command "
+                "again to replace it"
             ) from error
 
     def _write(self, path: Path, pieces: Iterable[bytes], lasting: bool = False) -> None:

@@ -107,7 +107,7 @@ function EventFacts(props: Props & { event: EventAnswer }) {
         <UsersLine event={event} report={report} />
         {event.around.length > 0 && (
           <>
-            <h4>Inside</h4>
+            <h4>Part of</h4>
             <p class="event-path">{event.around.map((name) => shortened(name, 60)).join(" › ")}</p>
           </>
         )}

@@ -76,7 +76,7 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
         <FindingsOf
           title="Gone"
           findings={comparison.gone}
-          empty="All earlier findings are still there."
+          empty="No finding is gone."
         />
         <FindingsOf
           title="Still there"

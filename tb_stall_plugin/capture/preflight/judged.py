@@ -132,7 +132,11 @@ def _wrong_labels(labels: Any, loss: LossUsed, outputs: Any) -> str | None:
         classes = outputs.shape[-1]
         if low < 0 or high >= classes:
             units = counted(classes, "unit")
-            return f"the classes range from {low:g} to {high:g}, but the last layer has {units}"
+            allowed = f"0 to {classes - 1}" if classes > 1 else "0"
+            return (
+                f"the classes range from {low:g} to {high:g}, but a last layer with {units} allows "
+                f"only {allowed}"
+            )
         return "classes must be whole numbers" if (labels % 1).any() else None
     if loss.name in CROSS_ENTROPIES and (low < 0 or high > 1):
         return f"the labels range from {low:g} to {high:g}, but {loss.name} needs 0 to 1"
@@ -205,10 +209,10 @@ def judged_loss(look: Look, constant: float | None, loss: LossUsed | None) -> Pr
         text = f"{loss.name} cannot be negative, but it is {look.data_loss:.4g}"
         return failed(CheckName.LOSS, text, CheckFault.LABELS)
     if constant is None:
-        return passed(CheckName.LOSS, f"{look.loss:.4g}; the loss of a constant answer is unknown")
-    text = f"{look.data_loss:.4g}; a constant answer has a loss of {constant:.4g}"
+        return passed(CheckName.LOSS, f"{look.loss:.4g}; a constant answer's loss is not known")
+    text = f"{look.data_loss:.4g}; the best constant answer has a loss of {constant:.4g}"
     if look.data_loss > FAR * constant > 0:
-        text += ", which is far less; are inputs and targets scaled?"
+        text += ", which is far lower: are inputs and targets scaled?"
     return passed(CheckName.LOSS, text)
 
 

@@ -76,7 +76,7 @@ class Overfitted:
         )
         if self._constant is None:
             return self._by_its_fall(best, text)
-        text += f"; a constant answer has a loss of {self._constant:.4g}"
+        text += f"; the best constant answer has a loss of {self._constant:.4g}"
         if best < self._at(CLEARLY):
             return passed(CheckName.OVERFIT, text)
         if self._has_ended(best, best_looks):

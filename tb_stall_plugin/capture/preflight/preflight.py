@@ -69,7 +69,19 @@ def said_in_one_line(record: PreflightRecord) -> str:
     what = "; ".join(f"{CHECK_TITLES[check.name]}: {check.text}" for check in found)
     return (
         f"Checks before the first epoch ({record.seconds:.1f} s): "
-        f"{what or f'no problem was found; {passed} of {len(NAMES)} passed'}"
+        f"{what or _without_problem(passed, len(record.checks))}"
+    )
+
+
+def _without_problem(passed: int, count: int) -> str:
+    """What to say if no check failed. A check also has no result if that is not clear."""
+    if not passed:
+        return "no check gave a result"
+    if passed == count:
+        return f"no problem was found; all {count} checks passed"
+    others = "other" if count - passed == 1 else f"other {count - passed}"
+    return (
+        f"no problem was found; {passed} of {count} checks passed, and the {others} gave no result"
     )
 
 

@@ -45,16 +45,16 @@ ENDS_WITHIN_S = 25.0  # if it was heard; clusters send SIGKILL after half a minu
 WAIT_FOR_EVIDENCE_S = 3.0  # before the user's own handler may end the process
 
 ONLY_MAIN_THREAD = (
-    "The capture was not started in the main thread, so it cannot receive SIGTERM: a run that is "
+    "The capture was not started from the main thread, so it cannot receive SIGTERM: a run that is "
     "terminated leaves only what had been recorded by then."
 )
 NATIVE_HANDLER = (
     "A native library handles SIGTERM, as TensorFlow's preemption notifier does. The capture does "
-    "not interfere with it, so it writes no final dump on SIGTERM."
+    "not interfere with it, so it writes no final record on SIGTERM."
 )
 WAKEUP_TAKEN = (
-    "Another library listens for signals, as asyncio does: SIGTERM leaves a dump only if the main "
-    "thread is running Python code at that time."
+    "Another library listens for signals, as asyncio does: SIGTERM leaves a final record only if "
+    "the main thread is running Python code at that time."
 )
 
 # Python's own functions, without our replacements.

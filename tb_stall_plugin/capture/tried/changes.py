@@ -62,7 +62,7 @@ CHANGES = {
     "ST407": TriedChange(Knob.THREADS_FREE, "no limit on the threads of an op"),
     "ST311": TriedChange(Knob.CHECKS_OFF, "no tf.debugging.enable_check_numerics()"),
     "ST409": TriedChange(
-        Knob.LOGGING_OFF, "no profiler, and TensorBoard's callback writes once an epoch"
+        Knob.LOGGING_OFF, "no profiler, and TensorBoard's callback writing once per epoch"
     ),
 }  # fmt: skip
 

@@ -232,7 +232,7 @@ def _explain(error: _NoAnswer) -> int:
         return NOT_TRIED
     changed = error.order.knob is not None
     which = "with" if changed else "without"
-    _say(f"the script ended with exit code {error.code} {which} the change")
+    _say(f"{which} the change, the script ended with exit code {error.code}")
     return FAILS if changed else NOT_TRIED
 
 

@@ -23,7 +23,7 @@ NAMES = {"jax": "JAX", "torch": "PyTorch", "": "something other than TensorFlow"
 LONG_STEP_S = 0.05  # steps at least this long are all logged, shorter ones when they are due
 NOT_LOOKED_INTO = (
     "This model is trained with {name}. Epochs, steps, losses, memory and hangs are recorded, but "
-    "not where the time of a step went, because the capture can only look into TensorFlow's steps."
+    "not where the time of a step went, because the capture can see inside TensorFlow's steps only."
 )
 
 

@@ -231,7 +231,7 @@ def healthy() -> list[Case]:
 
 CASES = [
     Case(
-        "vanishing", "ST310", ("vanish", "that of layer_0"),
+        "vanishing", "ST310", ("vanish", "gradient norm of layer_0"),
         classifier(layers(10, activation="sigmoid"), sgd),
     ),
     Case(
@@ -249,7 +249,7 @@ CASES = [
     Case("dead_first", "ST312", ("layer_0",), classifier(with_bias(0, -50.0), sgd)),
     Case("dead_second", "ST312", ("layer_1",), classifier(with_bias(1, -50.0), sgd)),
     Case("dead_fixed", None, (), classifier(with_bias(1, 0.0), sgd)),
-    Case("small_rate", "ST304", ("weights stand still", "1e-08"), small_rate(1e-8)),
+    Case("small_rate", "ST304", ("weights hardly move", "1e-08"), small_rate(1e-8)),
     Case("small_rate_fixed", None, (), small_rate(1e-3)),
     Case("scale_under_xla", "ST308", ("updates were skipped",), scaled(2.0**60)),
     Case("scale_under_xla_fixed", None, (), scaled(2.0**15)),

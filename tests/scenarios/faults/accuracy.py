@@ -89,9 +89,9 @@ def markdown(judgments: Sequence[Judgment]) -> str:
             "column the one that the verdict gave. *Not numerics* are tiny programs that learn "
             "well, whatever their first epoch is spent on.",
             _confusion(judgments),
-            "Findings: the precision is a lower bound, because a finding to act on counts as wrong "
-            "if the program was not made for it, although a short program may well have that "
-            "problem too.",
+            'Findings: the precision is a lower bound. A finding rated "act" counts as wrong if '
+            "the program was not written to have that problem, although a short program may well "
+            "have it anyway.",
             _findings(judgments),
         ]
     )  # fmt: skip

@@ -31,11 +31,11 @@ INTRODUCTION = """\
 XProf {version} read the traces of the faulty programs above. *As captured*: XProf takes steps
 from events with the stat `_r`, which Keras 3 does not write. *Steps marked*: the same traces after
 every call of the training function was given `_r` and `step_num`, which a user could only do by
-changing code. XProf answers a different question than Stall does: how a usual step spends its time.
-It leaves out the first and the last step and what happens between steps, so it does not look for a
-slow first epoch. *Counted* is the total time of the steps that it did look at, next to the length
-of the first epoch. The words are XProf's: input-bound, with the share of the step time
-spent waiting for input, or POTENTIALLY input-bound, with the share that XProf could not explain."""
+changing code. XProf answers a different question than Stall does: how a typical step spends its
+time. It leaves out the first and the last step and what happens between steps, so it does not look
+for a slow first epoch. *Counted* is the total time of the steps that it did look at, next to the
+length of the first epoch. The words are XProf's: input-bound, with the share of the step time spent
+waiting for input, or POTENTIALLY input-bound, with the share that XProf could not explain."""
 
 NO_STEPS = "no steps"
 ANSWERS = ("HIGHLY", "MODERATELY", "POTENTIALLY", "NOT", NO_STEPS)

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,8 @@ def judged(truth: Json, run: Json) -> str:
     if truth["status"] == "dead":
         return ""
     texts = [f["explanation"] for f in run["findings"] if f["id"] == FINDING]
-    return "" if any(truth["place"] in text for text in texts) else f"{truth['place']} is not named"
+    place = re.compile(rf"(?<!\w){re.escape(truth['place'])}(?!\w)")  # not a part of another word
+    return "" if any(map(place.search, texts)) else f"{truth['place']} is not named"
 
 
 if __name__ == "__main__":

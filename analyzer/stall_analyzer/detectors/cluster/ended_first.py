@@ -10,8 +10,9 @@ have been absent for a while, and wait until then.
 
 How it is measured
 TensorFlow's errors name the peer that they come from; errors spread from worker to worker, and the
-first one blames no peer. If there are no errors, the evidence is a capture whose records stop a
-minute before those of all others, or a trace that ends, after which the others start no more steps.
+first one blames no peer. If there are no errors, the evidence is a capture whose records stop more
+than a minute before those of all others, or a trace that ends, after which the others start no more
+steps.
 
 Example
 Worker 1 was last heard from at 14:02:31, without a final record; all 3 others failed with
@@ -83,6 +84,7 @@ def _until_then(first: EndedFirst, signals: Signals) -> str:
     spent = {bucket: its_own.time_of_buckets(span, bucket) for bucket in BUCKETS}
     largest = sorted(spent, key=lambda bucket: -spent[bucket])[:TOLD_BUCKETS]
     parts = [f"{bucket} ({percent(spent[bucket], until)})" for bucket in largest if spent[bucket]]
+    before = f"{seconds(until)} before {first.name} ended"
     if largest[0] == "unknown":
-        return f" What happened in the {seconds(until)} until then is mostly unknown."
-    return f" The {seconds(until)} until then went to {listed(parts)}."
+        return f" What happened in the {before} is mostly unknown."
+    return f" The {before} went to {listed(parts)}."

@@ -45,7 +45,8 @@ def check(signals: Signals) -> Finding | None:
         title=f"NCCL took {seconds(round(line.seconds * PS_PER_S))} to connect the GPUs",
         explanation=f"This happens once, before the first all-reduce. {quoted(line)}",
         change=Change(
-            "Start all processes together, and name the interface that leads to the others.",
+            "Start all processes together, and name the network interface that leads to the "
+            "others.",
             "",
             "export NCCL_SOCKET_IFNAME=eth0",
         ),

@@ -1,4 +1,4 @@
-"""One of several devices is slower, and all others wait for it.
+"""One of several devices is slower, and all the others wait for it.
 
 What it finds
 A GPU that computes for longer in each step than the others on the same host.
@@ -66,8 +66,8 @@ def check(signals: Signals) -> Finding | None:
             f"{signals.with_share(lost)}."
         ),
         change=Change(
-            f"Find out why {slow.name} is slow: it may be another job, heat, power, the slot or "
-            f"the card itself.",
+            f"Find out why {slow.name} is slow: the reason may be another job, heat, power, the "
+            f"slot or the card itself.",
             "",
             "nvidia-smi -q -d PERFORMANCE,CLOCK,TEMPERATURE",
         ),

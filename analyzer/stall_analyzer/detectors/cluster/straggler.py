@@ -14,9 +14,9 @@ for which it is shortest came last, and the extra time on the others is how long
 reason is whatever the late host did for longer than the others between one synchronization point
 and the next, as its own ledger shows. If a capture ran on the late host, the lines of its own code
 that took this time are named. Under ParameterServerStrategy, the coordinator's capture shows when
-the coordinator waits for only one worker, and for which one. Clocks in the steps that run there,
-and around them, show how much longer they take on this worker than on the others, and how much of
-that is waiting for the next batch, and in which line.
+the coordinator waits for only one worker, and for which one. Clocks inside and around the steps of
+that worker show how much longer they take there than on the others, how much of that is spent
+waiting for the next batch, and in which line.
 
 Example
 worker1 was last at 39 of 40 synchronization points; the others waited 2.0 s for it. Between these
@@ -31,7 +31,8 @@ be the late one. What a worker does before its trace or its capture begins is no
 process has several replicas, the capture cannot time its collectives, so a worker that computes for
 longer than the others is not recognized. On a worker of a ParameterServerStrategy, computing and
 fetching variables look the same, and so does input that is fetched in a loop inside the step. The
-line is where the batch is fetched; which part of its dataset is slow there is not known.
+line named is the one that fetches the batch; which part of the worker's dataset is slow is not
+known.
 """
 
 from __future__ import annotations
@@ -92,12 +93,12 @@ ADVICE: Mapping[Bucket | None, tuple[str, str, str]] = {
 # For a server, which runs no Python of its own.
 CHECK: Mapping[Bucket | None, str] = {
     "input": "Look at what {host} reads its input from, and at what else runs on that machine: all "
-    "workers prepare their batches with the same code. Prefetched batches are prepared while a "
-    "step computes.",
+    "workers prepare their batches with the same code. If the pipeline does not prefetch, add "
+    "prefetch(): batches are then prepared while a step computes.",
     "compute": "Look for a slower machine or network, or another program that runs on {host}: all "
     "workers run the same steps.",
-    None: "The machine of {host} or its input may be slower, or another program may be running "
-    "there.",
+    None: "{host}'s machine or its input may be slower, or another program may be running on that "
+    "machine.",
 }
 NO_ADVICE = ("Look at {host}: its own ledger shows what takes longer there.", "", "")
 
@@ -164,7 +165,7 @@ def _why(late: LateWorker) -> str:
             "What it did was not recorded: computing, reading input and fetching variables look "
             "the same from the coordinator."
         )
-    each = f"Each of its steps took {seconds(late.longer_ps)} longer than on the others"
+    each = f"On average, its steps took {seconds(late.longer_ps)} longer than those of the others"
     if late.bucket == "input":
         line = next(iter(late.lines), None)
         where = f" ({Frame(line.path, line.line, line.function).place})" if line else ""
@@ -207,12 +208,15 @@ def _title(late: Sequence[LateHost], lost: int, once: bool) -> str:
 
 def _told(late: LateHost, signals: Signals) -> str:
     reason = late.reason
+    waited = f"each of the others waited {seconds(late.cost_ps)} for it on average"
+    if len(signals.lateness.waited_ps) == 2:
+        waited = f"the other host waited {seconds(late.cost_ps)} for it"
     said = (
         f"{late.host} was last at {late.times} of "
         f"{counted(signals.lateness.meetings, 'synchronization point')} and held up "
-        f"{counted(late.late_steps, 'step')}; the others waited {seconds(late.cost_ps)} on "
-        f"average ({percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was "
-        f"recorded on all hosts)."
+        f"{counted(late.late_steps, 'step')}; in total, {waited} "
+        f"({percent(late.cost_ps, signals.covered_by_all_ps)} of the time that was recorded on "
+        f"all hosts)."
     )
     if not reason.bucket:
         return f"{said} Its own ledger does not show what took longer there."

@@ -1,7 +1,7 @@
 """XLA compiles again in every process, because its results are not kept.
 
 What it finds
-A run that spends seconds or more in XLA compilation and has no folder to keep the compiled programs
+A run that spends at least 5 s in XLA compilation and has no folder to keep the compiled programs
 in.
 
 Why it stalls

@@ -7,7 +7,7 @@ long time spent in the driver's own startup calls.
 Why it stalls
 The driver creates a context on each GPU, loads libraries from a disk that may be remote, and clears
 the memory. On a machine without persistence mode, the driver itself has to be loaded first. This
-happens once for each process.
+happens once per process.
 
 How it is measured
 The console's timestamps, from its first line to "Created device"; or the driver calls (cuInit,
@@ -46,15 +46,16 @@ def check(signals: Signals) -> Finding | None:
     took = max(printed, called)
     if took < LONG_S:
         return None
-    source = (
-        quoted(line)
-        if line is not None and printed >= called
-        else f"The driver's startup calls took {seconds(round(called * PS_PER_S))}."
-    )
+    length = seconds(round(took * PS_PER_S))
+    if line is not None and printed >= called:
+        title, source = f"CUDA was not ready until {length} after the start", quoted(line)
+    else:
+        title = f"Starting CUDA took {length}"
+        source = "That is how long the driver's own startup calls took."
     return Finding(
         severity="consider" if took >= VERY_LONG_S else "note",
-        title=f"CUDA was not ready until {seconds(round(took * PS_PER_S))} after the start",
-        explanation=f"This happens once for each process, before the first step. {source}",
+        title=title,
+        explanation=f"This happens once per process, before the first step. {source}",
         change=Change(
             "Keep the driver loaded, put the libraries on a local disk, and hide the GPUs that "
             "you do not need.",

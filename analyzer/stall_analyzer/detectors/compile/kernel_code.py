@@ -1,7 +1,7 @@
 """The first run on a device waits for its kernels to be loaded, compiled from PTX, or autotuned.
 
 What it finds
-Extra time in a graph's first run on a GPU that its later runs do not need.
+Extra time that a graph's first run on a GPU takes and its later runs do not.
 
 Why it stalls
 CUDA loads cuDNN, cuBLAS and the kernels when they are first used. The driver compiles the kernels
@@ -53,12 +53,13 @@ def check(signals: Signals) -> Finding | None:
         f"prepared",
         explanation=(
             f"The graph's first run on the device took {signals.with_share(lost)} longer than "
-            f"later ones. Libraries and kernels are loaded, kernels that the build lacks for this "
-            f"card are compiled from PTX, and algorithms are autotuned (cuDNN, XLA).{said}"
+            f"later ones. That is when libraries and kernels are loaded, any kernels that the "
+            f"build lacks for this card are compiled from PTX, and cuDNN and XLA autotune their "
+            f"algorithms.{said}"
         ),
         change=Change(
-            "This happens only once per process. Use few different shapes; if later steps "
-            "do not need the fastest convolution, turn autotuning off.",
+            "This happens only once per process and shape, so use few different shapes. If later "
+            "steps do not need the fastest convolution, turn autotuning off.",
             "data = data.batch(32)",
             "data = data.batch(32, drop_remainder=True)\n# export TF_CUDNN_USE_AUTOTUNE=0",
         ),

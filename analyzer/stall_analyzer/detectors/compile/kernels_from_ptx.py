@@ -20,7 +20,7 @@ compute capability 9.0. CUDA kernels will be jit-compiled from PTX …"
 What to do
 Install a version of TensorFlow (or an NVIDIA container) that was built for the GPU. Until then,
 keep the driver's cache between runs: set CUDA_CACHE_PATH to a folder that persists, and
-CUDA_CACHE_MAXSIZE to 4 GB.
+CUDA_CACHE_MAXSIZE to 4294967296 (4 GB, in bytes).
 
 Blind spots
 No message says when compiling is finished, so the silence after the warning is an upper limit. Once
@@ -67,7 +67,7 @@ def check(signals: Signals) -> Finding | None:
         + (f" (compute capability {which})" if which else ""),
         explanation=(
             f"{said}{built}{after} Compiling happens once per machine, unless the driver's cache "
-            "is lost or too small, as in a new container."
+            "is too small or is lost, as in a new container."
         ).strip(),
         change=Change(
             "Install a version of TensorFlow that was built for this GPU, or keep the driver's "

@@ -1,7 +1,7 @@
 """TensorFlow warned that a function is traced again and again.
 
 What it finds
-A tf.function that builds a new graph in call after call, in a run where no trace shows it.
+A tf.function that builds a new graph on call after call, in a run where no trace shows it.
 
 Why it stalls
 Each new graph has to be built, optimized and instantiated on the host, and no step runs in the

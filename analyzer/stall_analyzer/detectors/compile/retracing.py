@@ -15,8 +15,8 @@ The calls that the profile marks as traced, except the function's first call, an
 than usual they took, not counting input. The tracing_count of the calls distinguishes a new
 tf.function (the count starts over) from a new trace of the old one (the count grows). The steps of
 two models are two functions with the same name; the first trace of each does not count. A capture
-times all graph building throughout the epoch. If it measures more than the profile shows, its
-figure is used as the cost, plus the time to prepare every graph but the first. If a capture could
+times every graph that is built in the epoch. If it measures more than the profile shows, its figure
+is used as the cost, plus the time to prepare every graph but the first. If a capture could
 not time graph building, it counts the traces of Keras's training step; the cost is how much longer
 the steps with a trace took than the others.
 
@@ -43,7 +43,7 @@ from stall_analyzer.decode.vocabulary import KERAS_STEPS
 from stall_analyzer.detectors.gains import every_epoch, removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Evidence, Finding, Gain
-from stall_analyzer.model.format import seconds, size
+from stall_analyzer.model.format import listed, seconds, size
 from stall_analyzer.signals.booked_costs import costliest
 from stall_analyzer.signals.compile.functions import Build, FunctionSignals
 from stall_analyzer.signals.signals import Signals
@@ -106,7 +106,7 @@ def _booked(signals: Signals) -> Finding | None:
         title=f"{called} was retraced {often}",
         explanation=(
             f"Rebuilding graphs and preparing them took {signals.with_share(lost)}, as timed by "
-            f"the capture. Each time, a call had a new shape, dtype or Python "
+            f"the capture. A function is retraced when a call has a new shape, dtype or Python "
             f"argument.{cost.where_sentence}"
         ),
         change=_naming_arguments(
@@ -141,7 +141,7 @@ def _counted(signals: Signals) -> Finding | None:
     last = len(again.steps) == 1 and int(again.steps[0]) == again.all_steps - 1
     if len(again.steps) == 1 and not last:
         severity = "note"
-    named = ", ".join(str(step + 1) for step in again.steps[:4])
+    named = listed([str(step + 1) for step in again.steps])
     often = "once" if again.count == 1 else f"{again.count} times"
     alone = len(again.steps) == 1
     return Finding(
@@ -149,7 +149,7 @@ def _counted(signals: Signals) -> Finding | None:
         title=f"The Keras training step was retraced {often} in {again.all_steps:,} steps",
         explanation=(
             f"Its trace count grew in {'step' if alone else 'steps'} "
-            f"{named}{' …' if len(again.steps) > 4 else ''}. "
+            f"{named}. "
             f"{'This step' if alone else 'These steps'} took {signals.with_share(again.lost_ps)} "
             "longer than usual. "
             + (
@@ -247,8 +247,9 @@ def _reason(function: FunctionSignals, new_each_time: bool, last: bool) -> str:
     if last:
         return SMALLER_NEEDS_ITS_OWN
     if len(function.retraces) + 1 >= NEARLY_ALL * function.calls:
+        every = "Every" if len(function.retraces) + 1 >= function.calls else "Nearly every"
         return (
-            "Every call had something new: a Python number or object as an argument, or a "
+            f"{every} call had something new: a Python number or object as an argument, or a "
             "tensor of a different shape."
         )
     return "Now and then, a call had a new shape, dtype or Python argument."

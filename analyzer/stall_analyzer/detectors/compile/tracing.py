@@ -136,7 +136,7 @@ def _traced_twice(signals: Signals, function: FunctionSignals, build: Build) -> 
         severity=severity,
         title=f"Tracing {function.words} twice takes {seconds(build.tracing_ps)} in all",
         explanation=(
-            f"The first call of {function.words} created variables, most often those of the "
+            f"The first call of {function.words} created variables, probably those of the "
             "optimizer. TensorFlow then traced the step again. The first trace took "
             f"{seconds(build.first_trace_ps)} and the second {seconds(build.second_trace_ps)} of "
             f"the first epoch's {seconds(signals.window_ps)}; one of the two can be avoided."

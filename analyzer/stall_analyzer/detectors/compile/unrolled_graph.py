@@ -105,7 +105,7 @@ def _change(signals: Signals, function: FunctionSignals) -> Change:
     if unrolled:
         kind = unrolled[0]["class_name"]
         return Change(
-            f"Let {unrolled[0]['name']} keep its loop: leave unroll at False.",
+            f"Let {unrolled[0]['name']} keep its loop: do not set unroll=True.",
             f"keras.layers.{kind}(units, unroll=True)",
             f"keras.layers.{kind}(units)",
         )

@@ -21,8 +21,8 @@ Give the model an Input layer, or call model.build(input_shape), and build the o
 fit(). That moves the initialization out of the first epoch and avoids the second trace.
 
 Blind spots
-The initialization still happens, only earlier: the program as a whole saves the second trace and
-the initializer's graph. Variables that are restored from a checkpoint afterward need no initial
+The initialization still happens, only earlier: the program as a whole saves just the second trace
+and the initializer's graph. Variables that are restored from a checkpoint afterward need no initial
 values at all, but the trace cannot show that.
 """
 

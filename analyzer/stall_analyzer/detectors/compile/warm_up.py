@@ -50,7 +50,7 @@ def check(signals: Signals) -> Finding | None:
             f"kernels were created, and memory was touched for the first time. The model's steps "
             f"are faster than this epoch suggests."
         ),
-        change=Change("Do nothing: it does not happen again. Leave step 0 out of comparisons."),
+        change=Change("Do nothing: it happens once. Leave the first step out of comparisons."),
         lost_ps=lost,
         confidence=0.8,
         evidence=signals.evidence_of("compute.warm_up", "first run"),

@@ -15,8 +15,8 @@ twice as long without XLA. Then an epoch with XLA would save as much time as its
 take, and a compilation ten times that long would pay off after ten epochs.
 
 Example
-A dense model of 8 layers compiled for 2.9 s; its 60 steps took 0.3 s. Without XLA the first epoch
-took 1.1 s instead of 4.2 s.
+A dense model of 8 layers took 2.9 s to compile; its 60 steps took 0.3 s. Without XLA the first
+epoch took 1.1 s instead of 4.2 s.
 
 What to do
 For short runs (tests, hyperparameter searches, debugging), leave XLA off: jit_compile=False. For

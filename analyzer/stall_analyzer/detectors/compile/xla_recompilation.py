@@ -29,7 +29,7 @@ from __future__ import annotations
 from stall_analyzer.detectors.gains import removed
 from stall_analyzer.detectors.severity import severity_of
 from stall_analyzer.model.findings import Change, Finding, Gain
-from stall_analyzer.model.format import seconds
+from stall_analyzer.model.format import listed, seconds
 from stall_analyzer.signals.compile.functions import FunctionSignals
 from stall_analyzer.signals.signals import Signals
 
@@ -45,8 +45,8 @@ def check(signals: Signals) -> Finding | None:
     traced = sum(build.made_ps for build in again)  # a new shape is traced before it is compiled
     lost = max(seen, _in_all_ps(signals, function))
     beyond = (
-        " Steps outside the profile waited for XLA, too: as timed by the capture, compiling took "
-        f"{seconds(lost)} in the whole epoch."
+        " Steps outside the profile waited for XLA, too: as timed by the capture, recompiling "
+        f"took about {seconds(lost)} in the whole epoch."
         if lost > seen
         else ""
     )
@@ -54,9 +54,8 @@ def check(signals: Signals) -> Finding | None:
     if severity is None:
         return None
     last = function.only_last_call(again)
-    calls = ", ".join(str(build.call + 1) for build in again[:4])
     alone = len(again) == 1
-    which = f"in {'call' if alone else 'calls'} {calls}{' …' if len(again) > 4 else ''}"
+    calls = f"{'call' if alone else 'calls'} {listed([str(build.call + 1) for build in again])}"
     return Finding(
         severity=severity,
         title=(
@@ -67,7 +66,7 @@ def check(signals: Signals) -> Finding | None:
             else f"XLA recompiles {function.words} {'once' if alone else f'{len(again)} times'}"
         ),
         explanation=(
-            f"XLA recompiled {function.words} {which} of {function.calls}, which took "
+            f"XLA recompiled {function.words} in {calls} (of {function.calls}). Recompiling took "
             f"{signals.with_share(seen)}. Compiled code fits only one "
             f"shape{'; the last batch is smaller than the others' if last else ''}. Each new shape "
             f"costs one compilation, and the first epoch pays for all of them.{beyond}"

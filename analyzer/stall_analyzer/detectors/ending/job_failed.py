@@ -1,11 +1,11 @@
 """The console says how the job ended.
 
 What it finds
-An error that ended the training, or a message from the shell or scheduler that ended it: a time
-limit, a preemption, a failed machine, a signal, an exit code.
+An error that ended the training, or a message from the shell or the scheduler that says what ended
+it: a time limit, a preemption, a failed machine, a signal, an exit code.
 
 Why it stalls
-Event files just stop; they do not say whether the run is still going, hangs or has ended.
+Event files just stop; they do not say whether the run is still going, has hung or has ended.
 
 How it is measured
 The last traceback on the console, if no training continues after it, with its error message and the
@@ -22,7 +22,7 @@ continue from the last one.
 
 Blind spots
 A console log that was copied no longer shows when its last line was written. The output of several
-workers in one file is read as one.
+workers in one file is read as if it came from one.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ ID = "ST511"
 BUCKET = "unknown"
 
 
-OF_THE_SCHEDULER = ("time_limit", "preempted", "node_failed", "cancelled", "told_to_end")
+# The program itself did not fail: another job can continue it.
+FROM_OUTSIDE = ("time_limit", "preempted", "node_failed", "cancelled", "told_to_end")
+BY_HAND = "KeyboardInterrupt"
 
 
 def check(signals: Signals) -> Finding | None:
@@ -60,9 +62,12 @@ def _of_end(signals: Signals, end: ConsoleEnd) -> Finding:
 
 
 def _change(end: ConsoleEnd) -> Change:
-    if end.kind in OF_THE_SCHEDULER:
+    if end.kind in FROM_OUTSIDE or end.error == BY_HAND:
         return Change(
-            "Ask for more time, and save checkpoints so that a new job can continue.",
+            "Ask for more time, and save checkpoints, so that a new job can continue where this "
+            "one stopped."
+            if end.kind == "time_limit"
+            else "Save checkpoints, so that a new job can continue where this one stopped.",
             "model.fit(data)",
             "model.fit(data, callbacks=[tf.keras.callbacks.BackupAndRestore(folder)])",
         )
@@ -71,7 +76,7 @@ def _change(end: ConsoleEnd) -> Change:
             "Check whether memory ran out: dmesg, sacct or kubectl describe will show it."
         )
     where = f" at {end.place.place}" if end.place is not None else ""
-    return Change(f"Fix what failed{where}; the full error is on the console.")
+    return Change(f"Fix what failed{where}; look for the full error on the console.")
 
 
 def _of_survived(error: PythonError) -> Finding:

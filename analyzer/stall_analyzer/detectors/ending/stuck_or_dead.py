@@ -207,7 +207,7 @@ def _of_event_files(signals: Signals) -> Finding | None:
 
 def _last_batch(progress: LoggedProgress) -> str:
     ns = progress.last_batch_ns
-    return f"; its last batch was logged at {moment(ns)}" if ns is not None else ""
+    return f"; the last batch was logged at {moment(ns)}" if ns is not None else ""
 
 
 def _went_silent(progress: LoggedProgress) -> bool:
@@ -233,6 +233,6 @@ def _explanation(progress: LoggedProgress, silent: bool) -> str:
             f"else."
         )
     return (
-        f"{text} It made progress up to its last record; what happened after that is not in the "
-        f"files."
+        f"{text} The run made progress up to its last record; what happened after that is not in "
+        f"the files."
     )

@@ -58,7 +58,7 @@ _SEE_THE_STEP = Change(
     "anything (a filter may drop every element) and whether each tf.while_loop in its graph can "
     "end.",
     "",
-    "next(iter(dataset))  # does it ever arrive?",
+    "next(iter(dataset))  # does a batch ever arrive?",
 )
 _UNROLLED = Change(
     "Wait, if the model is that large. A Python loop in a traced function is unrolled: each "
@@ -92,8 +92,8 @@ _OF_WORK: dict[WaitKind, Change] = {
         "dataset.shuffle(10_000).repeat()",
     ),
     "xla": Change(
-        "Wait for the first step. If it is compiled again and again, give it batches of one "
-        "shape, or pad them to a few lengths. Or turn XLA off.",
+        "Wait for the first step. If it is compiled again and again, give it batches of the "
+        "same shape, or pad them to a few lengths. Or turn XLA off.",
         "@tf.function(jit_compile=True)",
         "@tf.function(reduce_retracing=True)",
     ),
@@ -216,7 +216,7 @@ _BY_KIND: dict[WaitKind, Change] = {
     ),
     "open": Change(
         "A named pipe opens only when a process opens its other end; a file in a network folder, "
-        "only when the server answers. Write to an ordinary file on a local disk.",
+        "only when the server answers. Use an ordinary file on a local disk.",
     ),
     "pipe": Change(
         "Find out what the process at the other end of the pipe is doing: a full pipe waits for "

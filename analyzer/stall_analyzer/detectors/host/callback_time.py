@@ -14,9 +14,9 @@ list of callbacks each time it is called: about 40 ms, no matter how little data
 How it is measured
 The training thread's time between calls, not counting saving, summaries and the second or two that
 Keras needs to set itself up. Keras needs up to 5 ms between steps; only longer pauses count. If the
-Python tracer was on, the functions are named. Iterators created and functions called between two
-steps of an epoch are attributed to a callback or the loop, unless they come with every step.
-`fit`'s own validation at the end of an epoch does not count.
+Python tracer was on, the functions are named. A capture times each hook of a callback. Iterators
+created and functions called between two steps of an epoch are attributed to a callback or the loop,
+unless they come with every step. `fit`'s own validation at the end of an epoch does not count.
 
 Example
 A callback reported to a server after each of 60 batches: 31 ms a step, 1.9 s of the epoch's 2.5 s.
@@ -26,9 +26,9 @@ Run the code less often (every 100 batches, or in on_epoch_end), or in another t
 batch, call `model(x, training=False)` or `model.predict_on_batch(x)`, not `model.predict(x)`.
 
 Blind spots
-Without the Python tracer, the code that ran in a pause is not named. Python threads that hold the
-interpreter (such as workers of a PyDataset) also make pauses longer; where the calls themselves are
-slow to start, nothing is reported.
+Without the Python tracer or a capture, the code that ran in a pause is not named. Python threads
+that hold the interpreter (such as workers of a PyDataset) also make pauses longer; if the calls
+themselves are slow to start as well, and only some pauses are long, nothing is reported.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ Saving reads every variable, turns it into bytes and writes a file. Training wai
 How it is measured
 By either of two signs between calls of the train function: ops that write checkpoints (SaveV2), or
 a series of variable reads with nothing else in between, which is how Keras saves. The Python after
-the reads counts as part of the save.
+the reads counts as part of the save. A capture times every save instead.
 
 Example
 ModelCheckpoint(save_freq=1) on a model of 8 MB: 28 ms after each of 50 steps.
@@ -20,8 +20,8 @@ Save once per epoch (save_freq="epoch"), or every few thousand batches. A run th
 lose minutes needs BackupAndRestore with a save_freq in the thousands, not a checkpoint per batch.
 
 Blind spots
-Reading all weights for another purpose (weight averaging, a custom log) looks the same as saving
-them.
+In a trace, reading all weights for another purpose (weight averaging, a custom log) looks the same
+as saving them.
 """
 
 from __future__ import annotations

@@ -57,8 +57,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The CPU limit stopped the process for {seconds(lost)} of the first epoch",
         explanation=(
-            f"Threads of the container were throttled for {seconds(machine.throttled_ps)} on "
-            f"{cores} {'core' if cores == 1 else 'cores'}: for at least "
+            f"Threads of the container were throttled for {seconds(machine.throttled_ps)}, summed "
+            f"over {cores} {'core' if cores == 1 else 'cores'}. So for at least "
             f"{signals.with_share(lost)}, none of them could run. That lost time does not show up "
             "on its own: it makes everything else in the epoch look slower."
         ),

@@ -38,12 +38,12 @@ MEANINGS: tuple[tuple[str, str, str], ...] = (
     ),
     (
         "CUDA_ERROR_NO_BINARY_FOR_GPU",
-        "The build contains no code for this GPU, not even PTX.",
+        "This build of TensorFlow contains no code for this GPU, not even PTX.",
         "Install a TensorFlow build that supports this GPU.",
     ),
     (
         "no kernel image is available",
-        "The build contains no code for this GPU, not even PTX.",
+        "This build of TensorFlow contains no code for this GPU, not even PTX.",
         "Install a TensorFlow build that supports this GPU.",
     ),
     (

@@ -1,8 +1,8 @@
 """The accelerator is idle most of the time.
 
 What it finds
-A GPU or TPU that works less than half of the time during the steps, with the reasons for its idle
-time.
+A GPU or TPU that is idle for at least half of the traced time, mostly because of the host's own
+work (Python and launching ops), with all the reasons for its idle time.
 
 Why it stalls
 The device is the fastest and most expensive part of the machine. While it has nothing to do,
@@ -22,7 +22,8 @@ Start with the largest reason: prepare input ahead of time, run less Python betw
 (steps_per_execution), or use fewer and larger ops.
 
 Blind spots
-Needs a trace of the device. Tested only on simulated traces, not on a real GPU.
+Needs a trace of the device. If Python is not a main reason, other findings name what the device
+waits for. Tested only on simulated traces, not on a real GPU.
 """
 
 from __future__ import annotations

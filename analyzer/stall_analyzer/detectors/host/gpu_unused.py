@@ -56,9 +56,9 @@ def check(signals: Signals) -> Finding | None:
         change=Change(
             "Find out why TensorFlow did not put the model on the device.",
             "",
-            "# empty: check the build and the CUDA libraries\n"
+            "# if this list is empty, check the build and the CUDA libraries\n"
             'print(tf.config.list_physical_devices("GPU"))\n'
-            "# otherwise: shows where each op is placed\n"
+            "# if it is not, this shows where each op is placed\n"
             "tf.debugging.set_log_device_placement(True)",
         ),
         confidence=0.6,

@@ -56,9 +56,9 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"The device waits {seconds(lost // steps)} a step for tiny kernels to be launched",
         explanation=(
-            f"Each step runs {kernels // steps:,} kernels that take {seconds(mean)} on average, no "
-            f"longer than launching them takes. The device had nothing to do for "
-            f"{signals.with_share(lost)} while ops were being launched."
+            f"Each step runs {kernels // steps:,} kernels that take {seconds(mean)} on average, "
+            f"too short to hide the time that launching them takes. The device had nothing to do "
+            f"for {signals.with_share(lost)} while ops were being launched."
         ),
         change=Change(
             "Fuse the kernels with XLA, or use a larger batch, so that each kernel has more to do.",

@@ -63,8 +63,8 @@ def check(signals: Signals) -> Finding | None:
             + (
                 "the program has set the number of intra-op threads to 1."
                 if pools.is_setting
-                else "only one intra-op thread was ever at work, so their number must "
-                "have been set to 1."
+                else "only one intra-op thread was ever at work, so the number of these threads "
+                "must have been set to 1."
             )
         ),
         change=Change(

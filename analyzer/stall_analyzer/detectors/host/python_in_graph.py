@@ -5,8 +5,8 @@ A py_function or numpy_function in the model, the loss or a metric, during which
 step ran.
 
 Why it stalls
-The graph leaves TensorFlow's threads, acquires the interpreter's lock, converts its tensors, runs
-Python on one core and comes back. XLA and GPUs cannot run it at all.
+At each call, execution leaves TensorFlow's threads, acquires the interpreter's lock, converts the
+tensors, runs Python on one core and returns. XLA and GPUs cannot run such a function at all.
 
 How it is measured
 The time in which PyFunc and EagerPyFunc ops of the step ran while none of its other ops did. Python

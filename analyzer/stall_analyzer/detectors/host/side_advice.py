@@ -19,7 +19,7 @@ EXPLANATIONS = {
     "however few rows it is given.",
     EVALUATE: " model.evaluate creates a dataset, an iterator and a list of callbacks in each "
     "call, and resets the epoch's metrics.",
-    DATA_SET: " It creates an iterator each time and reads from it while training waits.",
+    DATA_SET: " That code creates an iterator each time and reads from it while training waits.",
 }
 LESS_WORK = (
     "Do this work less often or in a separate thread; anything that needs all batches can wait "
@@ -76,7 +76,7 @@ def _in_few_epochs(name: str) -> Change:
     call = f"self.{name}(x)" if name == PREDICT else f"self.{name}(x, y)"
     hook = "def on_epoch_end(self, epoch, logs=None):"
     return Change(
-        "Do it only every few epochs, on part of the data, or with larger batches (batch_size=).",
+        "Do this only every few epochs, on part of the data, or with larger batches (batch_size=).",
         f"{hook}\n    {call}",
         f"{hook}\n    if (epoch + 1) % {SELDOM_EPOCHS} == 0:\n        {call}",
     )

@@ -9,8 +9,8 @@ A scalar costs half a millisecond. For every variable, a histogram takes about f
 launched from Python. If a custom callback writes them after each batch, every batch pays that cost.
 
 How it is measured
-Stretches between calls of the train function that lead up to an op that writes a summary. The event
-files show whether any of the summaries are histograms.
+Groups of eager ops between calls of the train function, if one of them writes a summary, and the
+Python between them. The event files show whether any of the summaries are histograms.
 
 Example
 A histogram of each of 8 weights after each of 20 batches took 2.9 s of the epoch's 3.5 s.

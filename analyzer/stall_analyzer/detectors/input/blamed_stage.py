@@ -49,7 +49,7 @@ class BlamedStage:
         """The beginning of an explanation; the caller finishes the sentence."""
         lost, window = self.waited_ps + self.locked_out_ps, self.signals.window_ps
         beside = (
-            f" and lost another {seconds(self.locked_out_ps)} because of it"
+            f" and lost another {seconds(self.locked_out_ps)} to Python running in the pipeline"
             if self.locked_out_ps
             else ""
         )

@@ -8,7 +8,7 @@ Each element is produced once, the first time it passes through the cache. Nothi
 that: the first epoch pays for all the others.
 
 How it is measured
-Waits for input while a stage that feeds the cache was running.
+The waits for input while a stage that feeds the cache was running.
 
 Example
 `ds.map(load).cache()`: 2.1 s in the first epoch, nothing afterward.
@@ -59,7 +59,7 @@ def check(signals: Signals) -> Finding | None:
     other = signals.causes_ps["input.wait"] + signals.causes_ps["input.shuffle_fill"]
     what = f"{culprit.stage.label} ({culprit.reason})" if culprit else "the stages that feed it"
     later = signals.later_epoch_ps
-    after = f" Later epochs took {seconds(later)}." if later else ""
+    after = f" Later epochs took about {seconds(later)} each." if later else ""
     return Finding(
         severity="note",  # the cache works as it should, and the cost does not recur
         title=f"Filling the cache took {seconds(lost)}, in the first epoch only",

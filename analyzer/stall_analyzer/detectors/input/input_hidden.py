@@ -20,7 +20,8 @@ Nothing. If the step gets faster (a larger machine, mixed precision), check agai
 title says how long a batch takes to produce, and a step cannot be shorter than that.
 
 Blind spots
-On a CPU, native input takes cores from the step; that loss is estimated and must be small here.
+On a CPU, native input takes cores from the step. That loss is only estimated; if the estimate is
+not small, this finding is not reported.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ def check(signals: Signals) -> Finding | None:
         title=f"Input takes {seconds(produce)} a batch, hidden behind the steps",
         explanation=(
             f"Producing a batch takes {seconds(produce)}, and a step takes {seconds(step)}. "
-            f"Batches are produced in the background: input held up training for "
+            f"Batches are produced in the background, so input held up training for only "
             f"{percent(signals.buckets_ps['input'], signals.window_ps)} of the first epoch."
         ),
         change=Change(

@@ -1,13 +1,13 @@
 """Input in the background takes the cores that the step needs.
 
 What it finds
-Batches that are always on time, but steps that are slow because the same cores prepare the next
-batches.
+Steps that are slow because the cores they need are busy preparing the next batches, even if every
+batch is on time.
 
 Why it stalls
 On a CPU, native input ops share all cores with training: the cores that the step computes on, and
-the one that launches the step's ops and runs its Python code. Nothing waits, and yet each step
-takes longer than it would if the batches were ready.
+the one that launches the step's ops and runs its Python code. Even if training never waits for a
+batch, each step takes longer than it would if no batches were being prepared.
 
 How it is measured
 This is an estimate. While training and input together need more cores than there are, the step is

@@ -10,9 +10,10 @@ milliseconds per file. Reading one large file sequentially costs next to nothing
 
 How it is measured
 While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
-running. One of these must be true of that stage: ReadFile ran about once per element and took most
-of the time of its ops; its elements are so small that nearly all of its time goes to opening a file
-and calling a function; or it is a record reader that read many files with only a few records each.
+running. That stage is either a record reader that read many files with only a few records each, or
+a map that ran ReadFile about once per element. In such a map, ReadFile must also have taken most of
+the time of the map's ops, or the elements must be so small that nearly all of the map's time goes
+to opening files and calling functions.
 
 Example
 24,000 files of 256 bytes took 47 µs each: 38 ms for a batch of 800.
@@ -49,14 +50,15 @@ def check(signals: Signals) -> Finding | None:
     from_records = stage.kind.startswith(SOURCES)
     files = stage.iterators if from_records else pipeline.ops["ReadFile"].count
     per_batch = elements_per_batch(pipeline, stage)
+    often = "every few elements" if stage.count > 2 * files else "nearly every element"
     serially = " They are read one after another." if is_serial(stage) else ""
     one_by_one = "tf.data.Dataset.list_files(pattern).map(read_one_file)"
     before = (from_records and reader_code(stage, at_once=False)) or one_by_one
     return blamed.finding(
         title=f"Opening small files takes {blamed.per_batch} a batch ({files} files in all)",
         explanation=(
-            f"{blamed.opening(stage.label)}. It opens a file for nearly every element: {files} "
-            f"files, {per_batch:.0f} elements a batch.{serially}"
+            f"{blamed.opening(stage.label)}. It opens a file for {often}: {files} files, "
+            f"{per_batch:.0f} elements a batch.{serially}"
         ),
         change=Change(
             "Pack the files once into a few TFRecord files and read those; parse whole batches at "

@@ -35,7 +35,7 @@ def check(signals: Signals) -> Finding | None:
         return None
     return Finding(
         severity="consider" if warning.count > 1 else "note",
-        title="cache() was not read to the end, so nothing was cached",
+        title="cache() was not read to the end, so nothing was kept",
         explanation=f"{quoted(warning)} What had been cached is discarded.",
         change=Change(
             "Call take() before cache().",

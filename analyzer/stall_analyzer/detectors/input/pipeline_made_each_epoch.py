@@ -27,8 +27,8 @@ were slow with autotuning (taking about half of the epoch), and none of 50 witho
 Blind spots
 Whether a teardown is slow is a matter of chance, and the next epoch may be spared. A finding about
 a slow teardown is therefore never rated "act", and its cost counts as one-time. The very first
-iterator is always needed. A trace that ends with the first epoch does not show whether another
-iterator would be created, so in that case only slow teardowns are reported.
+iterator is always needed. A trace that ends with the first epoch usually does not show whether
+another iterator would be created; in that case, only slow teardowns are reported.
 """
 
 from __future__ import annotations

@@ -52,12 +52,16 @@ def check(signals: Signals) -> Finding | None:
     stage = blamed.stage
     result = "tf.bool" if is_filter(stage) else "tf.float32"
     in_python = "f" if is_scan(stage) else f"lambda *x: tf.py_function(f, x, {result})"
-    how = "one element at a time" if is_serial(stage) else "in parallel calls that share one lock"
+    how = (
+        "handles one element at a time"
+        if is_serial(stage)
+        else "runs in parallel calls that share one lock"
+    )
     return blamed.finding(
         title=f"The Python function in {stage.label} takes {blamed.per_batch} a batch",
         explanation=(
             f"{blamed.opening(stage.label)}, running a py_function or numpy_function. The "
-            f"function runs {how}: Python uses one core, and tf.data cannot speed it up."
+            f"function {how}: Python uses one core, and tf.data cannot speed it up."
         ),
         change=Change(
             "Write the function with TensorFlow ops and let tf.data run it in parallel. If it "

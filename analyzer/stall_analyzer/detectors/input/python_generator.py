@@ -59,8 +59,8 @@ def check(signals: Signals) -> Finding | None:
     each = ""
     if rows >= ROWS_PER_BATCH:
         each = (
-            f" For each batch it is called {rows:.0f} times, each time through Python. Yielding "
-            f"whole batches would save these calls, but not the work between them."
+            f" For each batch, TensorFlow calls it {rows:.0f} times. Yielding whole batches would "
+            f"save these calls, but not the generator's own work."
         )
     workers = _workers(signals.pipeline.cores)
     more = (

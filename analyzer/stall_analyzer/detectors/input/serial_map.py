@@ -6,12 +6,13 @@ held up the step.
 
 Why it stalls
 Processing one element after another uses only one core. tf.data usually makes such a map parallel
-by itself, but not for functions with state (random ops, variables) unless a batch follows directly,
-and not where its graph rewrites are turned off.
+by itself, with two exceptions: its graph rewrites are turned off, or the function has state (random
+ops, variables) and no batch follows directly.
 
 How it is measured
 While the step waits for its batch, the wait is blamed on the innermost pipeline stage that is
-running. That stage ran as `Map`, not as `ParallelMap`, and no Python runs in it.
+running. That stage ran as `Map` rather than `ParallelMap`, or with one parallel call, and most of
+the time in map functions was not spent in Python.
 
 Example
 `ds.batch(32).map(augment)` with `tf.random.uniform` inside: stateful and therefore serial, 20 ms a
@@ -19,12 +20,12 @@ batch.
 
 What to do
 Use `map(f, num_parallel_calls=tf.data.AUTOTUNE)`. For random ops, `tf.random.stateless_*` with a
-seed keeps the results repeatable. `filter` and `scan` cannot run in parallel: move the costly part
-into a separate map before them; that map can.
+seed keeps the results repeatable. `filter` and `scan` cannot run in parallel, but a map can: move
+the costly part into a separate map before them.
 
 Blind spots
 If the training step itself computes on the same cores, a parallel map takes some of them away; the
-predicted saving assumes that at least half of the other cores are free.
+predicted saving assumes that at least 40% of the other cores are free.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ def check(signals: Signals) -> Finding | None:
     decoding = op_share(signals.pipeline, *DECODE_OPS)
     mentions = decoding >= MENTION_SHARE
     where = f"one of {cores} cores" if signals.pipeline.cores else "one core"
-    mostly = f" {percent(decoding, 1)} of its ops' time goes to decoding." if mentions else ""
+    share = percent(decoding, 1)
+    mostly = f" Decoding takes {share} of the time in map functions." if mentions else ""
     return blamed.finding(
         title=f"{label} runs serially and takes {blamed.per_batch} a batch",
         explanation=(
@@ -72,6 +74,8 @@ def check(signals: Signals) -> Finding | None:
 def _why_serial(stage: Stage) -> str:
     if is_filter(stage) or is_scan(stage):
         return f"{call_of(stage, '…')} has no parallel form."
+    if stage.parameters.get("parallelism") == 1:
+        return "It ran with only one parallel call: num_parallel_calls is probably 1."
     return (
         "tf.data did not make it parallel by itself: either the function has state (random ops, "
         "variables), or tf.data's rewrites are turned off."
@@ -97,7 +101,7 @@ def _change(stage: Stage, works_ahead: bool) -> Change:
             f"ds.map(without_state, {PARALLEL}).scan(state, f){behind}",
         )
     return Change(
-        "Set num_parallel_calls, so that the map runs in parallel.",
+        "Set num_parallel_calls to tf.data.AUTOTUNE, so that the map runs in parallel.",
         before,
         f"ds.map(f, {PARALLEL}){behind}",
     )

@@ -100,7 +100,7 @@ def _change(signals: Signals, shuffle: Stage, slowest: Stage | None) -> Change:
     keep = keep or ("cache()." if any("Cache" in s.kind for s in below) else "")
     if slowest is None or not is_map(slowest) or is_stored(signals.pipeline, slowest):
         return Change(
-            "Use a smaller buffer. To still mix the data well, shuffle the file names, or shuffle "
+            "Use a smaller buffer. To keep the data well mixed, shuffle the file names, or shuffle "
             "the data once when you store it.",
             before=f"ds.{call}.batch(n)",
             after=f"ds.{smaller}.batch(n)",

@@ -1,7 +1,7 @@
 """The first batch took far longer than the others.
 
 What it finds
-One long wait before the first step of an epoch that no later step repeats.
+A long wait before the first step of an epoch; no later step waits that long.
 
 Why it stalls
 Before its first element, a pipeline opens files, lists directories and loads tables; a generator
@@ -72,8 +72,9 @@ def check(signals: Signals) -> Finding | None:
         )
         if generator
         else Change(
-            "Open and list less before the first element: use fewer directories, an index that is "
-            "written once, or smaller buffers. Or prepare the iterator before training starts.",
+            "Do less before the first element: open fewer files, list fewer directories (or keep "
+            "an index of them), or use smaller buffers. Or prepare the iterator before training "
+            "starts.",
         ),
         lost_ps=lost,
         gain=gain,

@@ -62,14 +62,14 @@ def check(signals: Signals) -> Finding | None:
             "Several files are already read in parallel, so storage or decompression is the limit."
         )
         advice = (
-            "Store the records uncompressed or make them smaller, and keep them closer to the "
-            "machine."
+            "Store the records uncompressed or make them smaller, and keep them on storage closer "
+            "to the machine."
         )
     elif not reader_code(stage, at_once=True):
         how = "One thread reads it all."
         advice = "Rewrite the data once as several TFRecord files and read those in parallel."
     else:
-        how = "One thread reads and decompresses it all."
+        how = "One thread does all the reading and any decompressing."
         advice = (
             "Split the data into several files and read them in parallel, without compression if "
             "the disk is fast."

@@ -18,8 +18,9 @@ Three times, a step asked for 300 MB while 224 MB was free, and waited 0.7 s: an
 holding a large tensor for its statistics.
 
 What to do
-Use less at once: a smaller batch, or the same batch in two halves. Hold less elsewhere, such as in
-tensors kept in Python, in a second model, or in results that another thread computes on the device.
+Use less memory at once: a smaller batch, or the same batch in two halves. Hold less elsewhere, such
+as in tensors kept in Python, in a second model, or in results that another thread computes on the
+device.
 
 Blind spots
 Waits are visible only where the allocator records events: on GPUs, and on CPUs with
@@ -56,8 +57,8 @@ def check(signals: Signals) -> Finding | None:
             f"else had been holding it for a while: another thread, or tensors kept in Python."
         ),
         change=Change(
-            "Make the step need less at once, or hold less elsewhere: use a smaller batch, keep "
-            "no second model on the same device, and convert results to NumPy arrays before "
+            "Make the step need less memory at once, or hold less elsewhere: use a smaller batch, "
+            "keep no second model on the same device, and convert results to NumPy arrays before "
             "keeping them.",
             "kept = layer(sample)  # stays in the pool for as long as it is kept",
             "kept = layer(sample).numpy()  # or: data.batch(size // 2)",

@@ -47,8 +47,8 @@ def check(signals: Signals) -> Finding | None:
         severity=severity,
         title=f"Copies from the device hold it up for {seconds(lost)}",
         explanation=(
-            f"For {signals.with_share(lost)}, the device did nothing but copy data back or "
-            "within itself. Copies made while kernels run are not counted."
+            f"For {signals.with_share(lost)}, the device did nothing but copy data: back to the "
+            "host, or within itself. Copies made while kernels run are not counted."
         ),
         change=Change(
             "Fetch values only now and then: each one makes the host wait for the device.",

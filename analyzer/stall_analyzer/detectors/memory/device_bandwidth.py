@@ -10,7 +10,7 @@ element-wise ops on large tensors, normalizations, optimizer updates, and matrix
 small batch.
 
 How it is measured
-XLA records how many bytes of main memory each op moves. The bytes divided by the op's time are its
+XLA records how many bytes of main memory each op moves. That number divided by the op's time is its
 rate; at 60% or more of the peak given in the trace, memory sets the pace (as in a roofline model).
 
 Example
@@ -57,7 +57,7 @@ def check(signals: Signals) -> Finding | None:
         explanation=(
             f"{percent(roof.bound_ps, roof.busy_ps)} of its op time ({seconds(roof.bound_ps)}) "
             f"went to ops that move {size(round(roof.bytes_per_s))} a second; its memory can "
-            f"deliver {size(round(roof.peak_bytes_per_s))}. The longest of these ops: "
+            f"deliver {size(round(roof.peak_bytes_per_s))}. The kinds of op that took longest: "
             f"{', '.join(roof.costliest)}."
         ),
         change=Change(
@@ -73,5 +73,5 @@ def check(signals: Signals) -> Finding | None:
         gain=gain,
         later_gain=every_epoch(gain, signals),
         confidence=0.6,
-        evidence=signals.evidence_at(*roof.bound_spans, "ops that run at the speed of the memory"),
+        evidence=signals.evidence_at(*roof.bound_spans, "ops limited by memory bandwidth"),
     )

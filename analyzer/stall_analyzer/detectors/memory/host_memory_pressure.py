@@ -26,8 +26,8 @@ elements, and no NumPy arrays that hold an entire dataset. Or give the container
 
 Blind spots
 A trace does not show this; only a capture does. The kernel counts all threads, including those that
-training did not wait for, so the loss is an upper bound. Kernels without pressure stall information
-show only the page faults.
+training did not wait for, so the loss is an upper bound. Linux kernels built without pressure stall
+information show only the page faults.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def _title(machine: MachineSignals, lost: int, swapping: bool) -> str:
         return f"Memory is short: threads waited {seconds(lost)} for it"
     if swapping:
         return f"Memory is short: {size(machine.swapped_bytes or 0)} was swapped out"
-    return f"The process uses {size(machine.peak_bytes or 0)} of {size(machine.limit_bytes or 0)}"
+    peak, limit = machine.peak_bytes or 0, machine.limit_bytes or 0
+    return f"The process used {size(peak)} of the {size(limit)} of memory that it may use"
 
 
 def _explanation(signals: Signals, machine: MachineSignals, lost: int, faults: int) -> str:
@@ -107,10 +108,10 @@ def _explanation(signals: Signals, machine: MachineSignals, lost: int, faults: i
             f"memory."
         )
     if faults >= PAGING_FAULTS:
-        parts.append(f"{faults:,} pages had to be read back from a disk.")
+        parts.append(f"{faults:,} pages had to be read back from disk.")
     if machine.peak_bytes and machine.limit_bytes:
         parts.append(
-            f"The process held up to {size(machine.peak_bytes)} of the {size(machine.limit_bytes)} "
-            "that it may use; beyond that, the kernel kills it."
+            f"At its largest, the process used {size(machine.peak_bytes)} of the "
+            f"{size(machine.limit_bytes)} that it may use; if it needs more, the kernel kills it."
         )
     return " ".join(parts)

@@ -14,8 +14,8 @@ Example
 "Allocation of 3200000000 exceeds 10% of free system memory."
 
 What to do
-If the array comes from NumPy, read the data from files or a generator, so that it does not have to
-be in memory (and in the graph) all at once. Otherwise make the batch smaller.
+If the tensor was made from a NumPy array, read the data from files or a generator instead, so that
+it does not have to be in memory (and in the graph) all at once. Otherwise make the batch smaller.
 
 Blind spots
 A large batch on a large machine causes the same warning and does no harm.

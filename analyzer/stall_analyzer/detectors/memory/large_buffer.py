@@ -22,8 +22,8 @@ thousand elements shuffles well when the files are read in random order. Cache b
 in a file.
 
 Blind spots
-Needs a capture, and a profile of the time in which the buffer is filled. Filling it must take more
-than a second, because memory is sampled once a second.
+Needs a capture, and a profile of the time in which the buffer is filled. A shuffle buffer must take
+at least three seconds to fill, because memory is sampled only once a second.
 """
 
 from __future__ import annotations
@@ -63,12 +63,13 @@ def check(signals: Signals) -> Finding | None:
     buffer = max(found, key=lambda buffer: buffer.bytes, default=None)
     if buffer is None or buffer.bytes < LARGE_SHARE * machine.limit_bytes:
         return None
+    held, limit = size(buffer.bytes), size(machine.limit_bytes)
     each = f" ({size(buffer.bytes // buffer.elements)} per element)" if buffer.elements else ""
     return Finding(
         severity="consider",
-        title=f"{buffer.call} holds {size(buffer.bytes)} of {size(machine.limit_bytes)} of memory",
+        title=f"{buffer.call} holds {held} of the {limit} of memory",
         explanation=(
-            f"While {buffer.call} was filled, the process grew by {size(buffer.bytes)}{each}, "
+            f"While {buffer.call} was being filled, the process grew by {held}{each}, which is "
             f"{percent(buffer.bytes, machine.limit_bytes)} of the memory that it may use. At its "
             f"largest, the process held {size(machine.peak_bytes or buffer.bytes)}."
         ),

@@ -62,8 +62,8 @@ KEEP_NUMBERS = Change(
     "self.scores.append(float(score))",
 )
 FEWER_GRAPHS = Change(
-    "Let one graph serve all calls: pass Python numbers as tensors, give batches one shape, and "
-    "create each tf.function once, outside the loop.",
+    "Let one graph serve all calls: pass Python numbers as tensors, give all batches the same "
+    "shape, and create each tf.function once, outside the loop.",
     "step(x, 0.5)",
     "step(x, tf.constant(0.5))",
 )

@@ -51,8 +51,8 @@ def check(signals: Signals) -> Finding | None:
         if severity
         else "The GPU's memory grows piece by piece",
         explanation=(
-            "Each time its memory grows, the GPU has to become idle first. This happens in the "
-            f"first steps.{said}"
+            "Each time the GPU's memory grows, the driver first waits until the GPU is idle. This "
+            f"happens in the first steps.{said}"
         ),
         change=Change(
             "Allocate all of the memory at once, or a fixed part of it.",

@@ -46,7 +46,7 @@ def check(signals: Signals) -> Finding | None:
     gain = removed(lost)
     return Finding(
         severity=severity_of(signals.share(lost)) or "consider",
-        title=f"{worst.op} ran out of memory after {seconds(worst.end_ps - worst.start_ps)}",
+        title=f"{worst.op} waited {seconds(worst.end_ps - worst.start_ps)} for memory and failed",
         explanation=(
             f"{_asked(worst)} The allocator kept trying and then gave up; the step was lost. "
             f"{_times(len(failures))} cost {signals.with_share(lost)}."
@@ -73,7 +73,8 @@ def _asked(wait: MemoryWait) -> str:
     free = "" if wait.available_bytes is None else f" {size(wait.available_bytes)} was free"
     pool = f" in {wait.allocator}" if wait.allocator and free else ""
     if wait.asked_bytes is None:
-        return f"{wait.op} asked for more than was available{':' + free + pool if free else ''}."
+        what = f":{free}{pool}" if free else ""
+        return f"{wait.op} asked for more memory than was available{what}."
     return (
         f"{wait.op} asked for memory ({size(wait.asked_bytes)} in earlier steps)"
         f"{' while' + free + pool if free else ''}."

@@ -16,8 +16,9 @@ How it is measured
 From the initializers in the model that the TensorBoard callback stores. Weights that suit their
 layer have a standard deviation of about 1 divided by the square root of the number of inputs; ten
 times as much or a hundredth of it is far off. By itself, the finding is a note, because other
-weights may have been loaded since; where the loss shows that nothing is learned, the initial
-weights are the likely reason.
+weights may have been loaded since. Where the loss shows that nothing is learned, or weights are too
+wide and the first loss is more than ten times that of a guess, the initial weights are the likely
+reason.
 
 Example
 Dense(2048, "relu", bias_initializer=Constant(-0.6)) on pixels from 0 to 1: no unit ever fires, and
@@ -119,8 +120,8 @@ def _badly_scaled(signals: Signals, learned_nothing: bool) -> Finding | None:
     return Finding(
         _severity(layers, learned_nothing) if learned_nothing else severity,
         f"The initial weights of {layer.name} are {much}",
-        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. At about 1 divided "
-        "by the square root of the number of inputs, outputs would be as large as inputs."
+        f"Their standard deviation is {layer.kernel.deviation:.3g}{for_inputs}. Outputs are about "
+        "as large as inputs if it is about 1 divided by the square root of the number of inputs."
         + (f" The first loss was {first:.3g}; a guess would give {guess:.2g}." if far_above else "")
         + _and_so(learned_nothing),
         _default(layer, "kernel_initializer", "glorot_uniform"),

@@ -13,8 +13,8 @@ How it is measured
 From the optimizer in the stored model. SGD steps by rate × gradient, and momentum accumulates
 earlier steps. Adam and similar optimizers divide the gradient by its own size, so clipping has no
 effect until gradients are smaller than epsilon; RMSprop adds epsilon under the square root, and
-Adagrad starts with an accumulator of 0.1. The farthest that all steps of the run together can move
-a weight is compared with a weight's usual size. The finding is more than a note only where the loss
+Adagrad starts with an accumulator of 0.1. The total distance that the run's steps could move a
+weight is compared with a weight's usual size. The finding is more than a note only where the loss
 does not move.
 
 Example

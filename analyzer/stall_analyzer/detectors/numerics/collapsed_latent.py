@@ -14,8 +14,8 @@ compared with its highest; the rest of the loss must fall by less than a tenth i
 the epochs.
 
 Example
-The reconstruction loss was averaged over the pixels but the divergence was summed: it went from 6.0
-to 0.1 in five epochs, and all images look the same.
+The reconstruction loss was averaged over the pixels, but the divergence was summed. The divergence
+went from 6.0 to 0.1 in five epochs, and all generated images look the same.
 
 What to do
 Put both terms on the same scale: sum both over the dimensions of one example, then average over the

@@ -12,8 +12,9 @@ the loss looks healthy although the weights before the relu are lost.
 
 How it is measured
 A capture samples some batches on their way into the loss: up to 64 rows and 256 features of each.
-The finding is more than a note only where the loss agrees, that is, where it does not move or does
-not get below the cost of a constant answer.
+Inputs that are not finite are always more than a note. Inputs without information are more than a
+note only where the loss agrees, that is, where it does not move or does not get below the cost of a
+constant answer.
 
 Example
 Pixels were divided by 255 twice and cast to integers: every pixel of every batch is 0, and the loss
@@ -45,7 +46,7 @@ PRINT_ONE = Change(
     "print(x.dtype, tf.reduce_min(x), tf.reduce_max(x), tf.math.reduce_std(x))",
 )
 REMOVE_NAN = Change(
-    "Remove or fill in values that are not numbers before they reach the model.",
+    "Remove or replace NaN and infinite values before they reach the model.",
     before="model.fit(x, y)",
     after="x = np.nan_to_num(x)\nassert np.isfinite(x).all()\nmodel.fit(x, y)",
 )
@@ -73,7 +74,7 @@ def _constant(signals: Signals, batches: BatchLook, inputs: Values) -> Finding:
         severity="act" if agrees else "note",
         title=title,
         explanation=(
-            f"In each of the {batches.looks} sampled batches, no feature differs between two "
+            f"In each of the {batches.looks} sampled batches, every feature is the same in all "
             f"rows. From such inputs a model can only learn how frequent each label "
             f"is.{_outputs(batches)}"
         ),
@@ -95,8 +96,8 @@ def _not_finite(signals: Signals, inputs: Values, step: int) -> Finding:
         severity="act" if agrees else "consider",
         title=f"The inputs contain NaN or infinite values (first seen in step {step})",
         explanation=(
-            f"In the worst sampled batch, {share} of the inputs are not numbers. They make every "
-            f"number computed from them NaN. If the loss still looks healthy, relu has turned NaN "
+            f"In the worst sampled batch, {share} of the inputs are NaN or infinite, and so is "
+            f"what is computed from them. If the loss still looks healthy, relu has turned NaN "
             f"into 0, and the weights before the relu are lost."
         ),
         change=REMOVE_NAN,

@@ -21,8 +21,8 @@ What to do
 Count how many labels of each kind leave the input pipeline.
 
 Blind spots
-In a long dataset that is ordered by label, the sampling may end before the second kind of label
-appears; then all labels seem to be of the first kind (see ST319).
+In a long dataset that is ordered by label, the samples may not reach the second kind of label; then
+all labels seem to be of the first kind (see ST319).
 """
 
 from __future__ import annotations

@@ -15,14 +15,14 @@ How it is measured
 In a capture, by the share of each layer's units whose gradient was exactly zero over a batch; at
 least the last eight measured steps must agree. If no unit of a layer has a gradient while the last
 layer does, the layer is dead (a later layer that is fed only zeros looks the same); if 90% of its
-units have no gradient, that is worth a note. If the last layer gets no gradient either and the loss
-stays above its minimum, no layer gets a gradient. A dump of TensorFlow's debugger in FULL_HEALTH
-(or FULL_TENSOR) mode counts the zeros in every tensor: at least the last 20 outputs of each Relu
-are examined. In a healthy layer, half of the values are zeros, and in a sparse one, nine tenths; so
-only layers that output nothing but zeros count as dead, and 99% zeros are worth a note. Histograms
-in event files show two signs: activations (recognized by their tag) that are all zero in the last
-five records; and a trainable layer whose kernel has the same histogram, to the last bit, in the
-last five records, while that of another weight changes.
+units have no gradient, that is worth a note. If no layer gets a gradient, not even the last, and
+the loss stays above its minimum, that is reported instead. A dump of TensorFlow's debugger in
+FULL_HEALTH (or FULL_TENSOR) mode counts the zeros in every tensor: at least the last 20 outputs of
+each Relu are examined. In a healthy layer, half of the values are zeros, and in a sparse one, nine
+tenths; so only layers that output nothing but zeros count as dead, and 99% zeros are worth a note.
+Histograms in event files show two signs: activations (recognized by their tag) that are all zero in
+the last five records; and a trainable layer whose kernel has the same histogram, to the last bit,
+in the last five records, while that of another weight changes.
 
 Example
 Pixels from 0 to 255 and SGD at 0.1: in the last 58 of 90 steps, all 1,024 outputs of the hidden
@@ -80,8 +80,8 @@ ENDS_AT_ZERO = frozenset(
 AT_ITS_END = 0.01
 
 LOOK_AT_INPUTS = Change(
-    "Check a batch, as the model receives it, for inputs that are all zero, not a number or far "
-    "from 1; then check the initial weights and biases.",
+    "Check a batch, as the model receives it, for inputs that are all zero, NaN or far from 1; "
+    "then check the initial weights and biases.",
     before="model.fit(x, y)",
     after="print(np.isfinite(x).all(), x.min(), x.max(), x.std())\nmodel.fit(x, y)",
 )
@@ -137,8 +137,8 @@ def _of_capture(signals: Signals) -> Finding | None:
     return Finding(
         "act" if learned_nothing else "note",
         f"{at_least(share)} of the units of {mostly[0]} are dead",
-        f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} measured "
-        f"steps. "
+        f"In at least the last {LEAST_MEASURED} measured steps, they got no gradient from any "
+        f"example in the batch. "
         + (
             "The loss agrees: nothing is learned."
             if learned_nothing
@@ -183,7 +183,7 @@ def _of_dump(signals: Signals) -> Finding | None:
             f"In {_often(worst.all_run, worst.records)}, {worst.op} output only zeros. "
             "Where relu is zero, so is its gradient: this layer gets no updates, and neither do "
             "those that reach the loss only through it."
-            + (" Since then the loss has not moved." if still else ""),
+            + (" The loss has not moved in that time." if still else ""),
             _change(signals),
             confidence=0.9,
         )
@@ -193,7 +193,8 @@ def _of_dump(signals: Signals) -> Finding | None:
             "note",
             f"At least 99% of the outputs of {_layer_of(worst.op, signals.keras)} are zero",
             f"That was the case in {_often(worst.nearly_all_run, worst.records)}. Some models are "
-            "meant to be that sparse; if this one is not, most of its units are dead.",
+            "meant to be that sparse; if this one is not, most units of the layer are probably "
+            "dead.",
             _change(signals),
             confidence=0.6,
         )

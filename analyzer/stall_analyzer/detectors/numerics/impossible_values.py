@@ -57,7 +57,7 @@ def _below_zero(learning: LearningSignals) -> Mismatch | None:
         "A cross-entropy is negative only where labels lie outside the range from 0 to 1, such as "
         "-1 and 1 or class numbers above 1. It then has no minimum and falls forever."
         if loss in CROSS_ENTROPIES
-        else "Only negative sample or class weights can make this loss negative."
+        else "Only negative weights (sample or class) can make this loss negative."
     )
     return Mismatch(f"{loss} is {epochs.min():.3g}, although it cannot be below 0", reason, LOOK)
 
@@ -78,7 +78,7 @@ def _out_of_range(signals: Signals) -> Mismatch | None:
         f"The targets lie outside the range of {activation} in the last layer ({name})",
         f"{activation} outputs values between {low} and 1. If the targets were in that range, too, "
         f"{settings.loss} could not be above {most:.0f}, but it is {epochs.min():.3g} in the best "
-        f"epoch. So most targets are out of reach, and they drive the units to where the gradient "
+        f"epoch. So some targets are out of reach, and they drive the units to where the gradient "
         f"is zero.",
         Change(
             "Remove the activation from the last layer, or scale the targets into its range.",

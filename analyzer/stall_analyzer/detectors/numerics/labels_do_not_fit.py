@@ -12,8 +12,8 @@ cross-entropy, such labels let the loss fall below zero without limit.
 How it is measured
 The smallest and largest label in the batches that a capture sampled are compared with what the last
 activation and the loss of the stored model allow. A twentieth of the range is allowed for noise.
-The finding is more than a note only where most labels are out of reach, or the loss does not get
-below the cost of a constant answer.
+Classes without a unit are always more than a note; other labels are more than a note only where
+even their mean is out of reach, or the loss shows that nothing is learned.
 
 Example
 Prices in thousands, predicted by a sigmoid: the largest label is 500, but the largest possible
@@ -102,13 +102,17 @@ def _finding(signals: Signals, batches: BatchLook, targets: Values, reach: _Reac
     is_class = signals.learning.settings.loss == SPARSE
     mean = batches.labels.mean if batches.labels is not None else 0.0
     agrees = is_class or reach.misses_most(mean) or learns_nothing(signals)
+    consequence = (
+        "A class without a unit cannot be learned."
+        if is_class
+        else "Labels that cannot be reached pull outputs to the end of their range, where the "
+        "gradient is zero."
+    )
     return Finding(
         severity="act" if agrees else "note",
-        title=f"Labels from {targets.smallest:.4g} to {targets.largest:.4g} are out of reach",
-        explanation=(
-            f"The capture sampled such labels, but {reach.why}. Labels that cannot be "
-            f"reached pull outputs to the end of their range, where the gradient is zero."
-        ),
+        title=f"The labels range from {targets.smallest:.4g} to {targets.largest:.4g}, and some "
+        "are out of reach",
+        explanation=f"The capture sampled labels in that range, but {reach.why}. {consequence}",
         change=Change(
             "Make the last layer linear, or scale the labels into its range.",
             before='keras.layers.Dense(1, activation="sigmoid")',

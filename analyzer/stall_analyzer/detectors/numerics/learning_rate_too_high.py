@@ -10,10 +10,10 @@ saturate, and further steps cannot bring them back.
 
 How it is measured
 The rate is the one logged at the end of the first epoch, or the one in the stored model; momentum m
-multiplies the rate of SGD by 1 / (1 - m). The usual ranges are in learning_rates.py. The loss of
-the last third of the steps is compared with that of the first step, which no update has touched,
-and with ln(K), the loss of guessing among K classes. If the loss rose far above its start but came
-back, the finding is rated only "consider".
+multiplies the rate of SGD by 1 / (1 - m). The explanation says what is usual for the optimizer. The
+loss of the last third of the steps is compared with that of the first step, which no update has
+touched, and with ln(K), the loss of guessing among K classes. If the loss rose far above its start
+but came back, the finding is rated only "consider".
 
 Example
 Adam at 1.0, a thousand times its default: the loss jumps from 1.7 to 90 within five steps and ends

@@ -1,7 +1,7 @@
 """The loss grows by orders of magnitude, or from epoch to epoch.
 
 What it finds
-A training loss that is still a number but ends a hundred times above where it began, or that jumped
+A training loss that is still a number but ends a hundred times as high as it began, or that jumped
 that high along the way and has since been stuck at half its first value or higher. Also, for any
 output, a loss that rises to one and a half times its value in its lowest epoch, in both training
 and validation.
@@ -99,9 +99,9 @@ def _thrown(learning: LearningSignals) -> Finding | None:
         severity="act" if _is_lost(learning, float(losses[peak]) / first) else "consider",
         title=f"The loss jumped from {first:.3g} up to {losses[peak]:.3g} and did not recover",
         explanation=(
-            f"The peak was at step {learning.steps.step[peak]}. Since then the loss has stayed at "
-            f"about {last:.3g}, no lower than where it began: the updates were so large that they "
-            f"left the model with dead or saturated units."
+            f"The peak was at step {learning.steps.step[peak]}. The loss came back only to about "
+            f"{last:.3g} and no longer falls: the updates were so large that they left the model "
+            f"with dead or saturated units."
         ),
         change=_shorter_steps(learning),
         confidence=0.85,

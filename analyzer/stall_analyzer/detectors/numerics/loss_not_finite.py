@@ -10,11 +10,11 @@ no later batch can repair that.
 
 How it is measured
 From the event files: the first logged loss that is NaN or infinite, and whether the last one still
-is. Keras logs the mean of the epoch so far, so one bad batch makes it NaN until the epoch ends.
-That is why a finite loss in a later epoch, a finite validation loss, or updates skipped by loss
-scaling show that the weights survived; the finding is then rated only "consider". A capture logs
-the loss of individual steps: there, the next finite loss shows that the weights survived. All time
-spent in steps counts as lost, from the first bad step on.
+is. Keras logs the mean of the epoch so far, so one bad batch makes it NaN until the epoch ends,
+even if the weights survive. If a later epoch's loss or the validation loss is finite, or if loss
+scaling skipped updates, the finding is rated only "consider". A capture logs the loss of individual
+steps: there, the next finite loss shows that the weights survived. From the first bad step on, all
+time spent in steps counts as wasted, unless a later loss is finite.
 
 Example
 The loss is 0.4 at step 15, and NaN at step 16 and for the remaining 84% of the epoch: record 16 of
@@ -127,7 +127,7 @@ def _explanation(
     if diverged is not None:
         parts.append(f"It had grown {diverged:.3g}-fold before that: the steps were too large.")
     elif broken.step is not None and broken.step > 1:
-        parts.append("It was not growing before that: one batch or one operation caused it.")
+        parts.append("It was not diverging before that: one batch or one operation caused it.")
     elif broken.step is not None:
         parts.append("It was NaN or infinite in the very first step, before any update.")
     if survived:

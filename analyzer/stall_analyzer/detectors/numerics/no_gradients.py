@@ -8,8 +8,8 @@ These layers learn nothing, however long the training lasts. Often a whole branc
 
 How it is measured
 From Keras's warning on the job's console. A capture also records the layers for which the optimizer
-got None as a gradient, and whether they have stopped changing; by itself, that is only a note,
-unless the loss agrees that nothing is learned.
+got None as a gradient; those whose weights have never changed are reported. By itself, that is only
+a note, unless the loss agrees that nothing is learned.
 
 Example
 "Gradients do not exist for variables ['dense_3/kernel', 'dense_3/bias'] when minimizing the loss."

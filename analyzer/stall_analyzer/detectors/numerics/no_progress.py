@@ -14,15 +14,15 @@ How it is measured
 A constant answer costs ln(K) if K classes get the same probability. If the accuracy is the same
 number in three epochs, the model gives one answer: its accuracy is the share of the largest class,
 and the cost is the entropy of that share. The number of classes comes from the stored model; losses
-and accuracies come from the event files. In all three epochs, the loss must be above the cost or
-within 2% of it. In the last one, it must fall by less than 2% (0.5% if no accuracy was logged), and
-the learning rate must not be rising. A hundred steps make the finding certain; with fewer, the loss
-must have moved by less than 0.5% in total. A loss that is the same to six digits in three epochs,
-or to four digits since the beginning, is judged without the number of classes; a loop without
-epochs is judged by thirds of its steps. A model that broke down is recognized within one epoch: its
-step losses were at least a tenth below ln(K) or three times as high as ln(K), and from some step
-on, each of them stayed within 2% of ln(K). Where the learning rate or the last layer explains it,
-the finding about that is shown instead of this one.
+and accuracies come from the event files. In every epoch (at least three), the loss must be above
+the cost or within 2% of it. In the last one, it must fall by less than 2% (0.5% if no accuracy was
+logged), and the learning rate must not be rising. A hundred steps make the finding certain; with
+fewer, the loss must have moved by less than 0.5% in total. A loss that is the same to six digits in
+three epochs, or to four digits since the beginning, is judged without the number of classes; a loop
+without epochs is judged by thirds of its steps. A model that broke down is recognized within one
+epoch: its step losses were at least a tenth below ln(K) or three times as high as ln(K), and from
+some step on, each of them stayed within 2% of ln(K). Where the learning rate or the last layer
+explains it, the finding about that is shown instead of this one.
 
 Example
 A loss of 2.303 in all three epochs on ten classes, which is ln(10): the labels had been shuffled

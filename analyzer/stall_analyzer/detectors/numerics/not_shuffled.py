@@ -10,9 +10,9 @@ While one kind lasts, the training loss looks low, but the model knows only what
 How it is measured
 A capture samples the labels of some batches. It computes what share of the variance of all labels
 is found within individual batches: about 1 where rows are drawn at random, near 0 where they are
-ordered. The finding is more than a note only where the loss agrees: validation is no better than a
-constant answer or far worse than training, or the loss of individual steps goes far above the mean
-of the last epoch.
+ordered. The finding is more than a note only where the loss agrees: the validation loss is far
+above the training loss, the loss of individual steps goes far above the mean of the last epoch, or
+nothing is learned.
 
 Example
 The file lists all examples of class 0, then all of class 1, and the pipeline has no shuffle: the

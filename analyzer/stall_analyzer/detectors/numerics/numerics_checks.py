@@ -64,7 +64,9 @@ def check(signals: Signals) -> Finding | None:
         part_of = f", and a good part of the {seconds(building)} that building the graphs took"
     return Finding(
         severity="consider",  # "act" in this bucket would say that the run learns nothing
-        title=f"Checks for NaN take {percent(checks, working)} of the steps' time{up_to}",
+        title=(
+            f"Checks for NaN take {percent(checks, working)} of the time outside compilation{up_to}"
+        ),
         explanation=(
             f"Operations that look for NaN and infinity in every tensor took {seconds(checks)} of "
             f"the first epoch's steps{part_of}. Once the first bad operation is found, they only "

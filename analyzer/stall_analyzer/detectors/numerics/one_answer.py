@@ -2,8 +2,8 @@
 
 What it finds
 A recall, precision or overlap metric (F1, IoU, dice) that is 0 at the end of training; or an
-accuracy that is the same number epoch after epoch, below 1. Reported only as a note: an accuracy of
-0 in a model whose number of classes is not known.
+accuracy that is the same number epoch after epoch, below 0.98. Reported only as a note: an accuracy
+of 0 in a model whose number of classes is not known.
 
 Why it stalls
 A model that never predicts a class has a recall of 0 for it, and one that always predicts the same
@@ -71,7 +71,7 @@ def check(signals: Signals) -> Finding | None:
         return _never_equal(learning)
     name, accuracy = same
     return _finding(
-        f"{name} is {accuracy:.4g}, epoch after epoch: the model gives one answer",
+        f"{name} is {accuracy:.4g}, epoch after epoch: the model always gives the same answer",
         f"In the last {LEAST_EPOCHS} epochs, {name} was the same to the last digit. A model that "
         f"looks at its inputs changes some of its answers in every epoch.{_meanwhile(learning)}",
     )
@@ -85,10 +85,10 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
         if "acc" in name.lower() and all(not last.any() for last in _ends(learning, name, values)):
             return _finding(
                 f"{name} is 0 in the last {LEAST_EPOCHS} epochs",
-                f"In regression, accuracy counts the outputs that are exactly equal to their "
-                f"targets, which means nothing. In classification, even a guess is sometimes "
-                f"right, so the loss and the metric are not computed from the same values: perhaps "
-                f"a mask is inverted, or the labels have a different form.{_meanwhile(learning)}",
+                f"In regression, accuracy means nothing: it counts the outputs that are exactly "
+                f"equal to their targets. In classification, even a guess is sometimes right, so "
+                f"the loss and the metric are not computed from the same values: perhaps a mask is "
+                f"inverted, or the labels have a different form.{_meanwhile(learning)}",
                 "note",
             )
     return None

@@ -27,9 +27,9 @@ records from the data; lower the learning rate if a product overflowed.
 
 Blind spots
 A dump is large and slow to make: use it for this question, not for every run. By default it keeps
-only the last 1,000 records; pass circular_buffer_size=-1, or the origin is lost. CURT_HEALTH does
-not distinguish NaN from infinity, and NO_TENSOR and SHAPE show neither. XLA cannot compile what the
-debugger adds to a graph: make the dump without jit_compile.
+only the last 1,000 records; pass circular_buffer_size=-1, or the origin may be lost. CURT_HEALTH
+does not distinguish NaN from infinity, and NO_TENSOR and SHAPE show neither. XLA cannot compile
+what the debugger adds to a graph: make the dump without jit_compile.
 """
 
 from __future__ import annotations
@@ -166,8 +166,8 @@ def _explanation(signals: Signals, origin: Origin) -> str:
     parts = [f"{name}{graph} output {_what(origin)} {_when(signals, origin)}{finite}."]
     if origin.is_older_than_dump:
         parts = [
-            f"{name}{graph} read {_what(origin)} from this variable: the value was produced "
-            "before the first record that the dump still contains."
+            f"{name}{graph} read {_what(origin)} from a variable: the value was produced before "
+            "the first record that the dump still contains."
         ]
     if origin.spoils == "weights":
         parts.append("It reached the weights, and no later step can repair them.")
@@ -226,7 +226,7 @@ def _overflow(learning: LearningSignals) -> Change:
 
 def _change(signals: Signals, origin: Origin) -> Change:
     if origin.is_older_than_dump:
-        return Change("Dump again, with a buffer that keeps every record.", "", CAPTURE)
+        return Change("Record a new dump, with a buffer that keeps every record.", "", CAPTURE)
     if not origin.spoils:
         return Change(
             "If this value is intended, leave it as it is; if not, find out which ops use it."

@@ -9,9 +9,10 @@ Why it stalls
 A model that cannot learn sixteen examples will not learn the rest either, however long it trains.
 
 How it is measured
-The checks run before the first step and use copies: a batch is run through the model, and the model
-is trained on a few examples for up to 150 steps, at three learning rates, with the capture's own
-optimizer. The loss must fall below the cost of an answer that ignores the inputs.
+The checks run before the first step, and everything that they change is restored. A batch is run
+through the model, and the model is trained on a few examples with the capture's own optimizer, for
+up to 150 steps at each of up to three learning rates. The loss must fall below the cost of an
+answer that ignores the inputs.
 
 Example
 Biases of -0.6 before relu: "gradients: none in dense", and the loss of sixteen examples stays at
@@ -22,9 +23,9 @@ Fix the problem that is named first: later checks often fail for the same reason
 Then check again; it takes seconds.
 
 Blind spots
-The checks cannot show anything that depends on your optimizer and its learning rate. Models with a
-custom train_step, distribution strategies and custom loops are not checked; the minimum of a custom
-loss is not known.
+The checks cannot show anything that depends on your optimizer and its learning rate. With a custom
+train_step, only the data is checked; under a distribution strategy or in a custom loop, nothing is.
+The minimum of a custom loss is not known.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Units with sigmoid or tanh are saturated and have no gradient.
+"""A layer's sigmoid or tanh units are saturated and get no gradient.
 
 What it finds
 Layers with sigmoid, tanh or the like whose units get no gradient at all over whole batches.
@@ -59,8 +59,9 @@ def check(signals: Signals) -> Finding | None:
         severity="act" if signals.learned_nothing else harmless,
         title=f"{at_least(share)} of the units of {layer} are saturated",
         explanation=(
-            f"They got no gradient over a whole batch in at least the last {LEAST_MEASURED} "
-            f"measured steps. {activation} is flat far from zero, and that is where its inputs are."
+            f"In at least the last {LEAST_MEASURED} measured steps, they got no gradient from any "
+            f"example in the batch. {activation} is flat far from zero, and that is where its "
+            "inputs are."
             + (" The loss agrees: nothing is learned." if signals.learned_nothing else "")
         ),
         change=Change(

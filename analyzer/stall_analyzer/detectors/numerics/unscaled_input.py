@@ -3,7 +3,7 @@
 What it finds
 A classifier that is confidently wrong before its first update: its first loss is more than ten
 times ln(K), the cost of guessing among K classes. Also, only as a note, a regression model whose
-loss is above ten thousand and does not halve in three epochs, because its targets are not scaled.
+loss is above ten thousand and does not halve in three epochs: its targets are probably not scaled.
 
 Why it stalls
 Fresh weights expect inputs of about 1. Pixels from 0 to 255 produce outputs in the hundreds, and

@@ -135,7 +135,7 @@ def _explosion(gradients: LayerSeries) -> _BadGradients | None:
     grew = f"grew from {begin[worst]:.2g} to {end[worst]:.2g} at step {step}"
     if end[worst] <= begin[worst]:
         grew = f"was {end[worst]:.2g} at step {step}"
-    then = ", and was not a number after that" if lost else ""
+    then = ", and was NaN or infinite after that" if lost else ""
     return _BadGradients(False, f"the gradient norm of {layer} {grew}{then}", confidence=0.9)
 
 

@@ -17,9 +17,10 @@ From the model that the TensorBoard callback stores: the units and activation of
 the name and from_logits of the loss. A sigmoid is between 0 and 1: if the targets were, too,
 neither the error nor its square could be above 1 (2 and 4 for tanh), so a larger loss shows that
 the targets are not. A classifier that is wrong gives the right class a probability of at most one
-half, so the loss of that answer is at least ln(2): a loss below ln(2) times the share of errors is
-not computed from the same values as the accuracy. The severity depends on the logged loss and
-accuracy: only what cannot work, or a run that makes no progress, is called lost. With relu in the
+half, so the loss of that answer is at least ln(2), or 0.47 if the accuracy compares raw outputs
+with 0.5: a loss that is more than a fifth below 0.47 times the share of errors is not computed from
+the same values as the accuracy. The severity depends on the logged loss and accuracy: only what
+cannot work, or what does not fit in a run that makes no progress, is rated "act". With relu in the
 last layer, a loss that is the same to its last digit in three epochs means that all outputs are
 zero.
 
@@ -105,9 +106,9 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
     if units == 1 and activation == "softmax":
         return Mismatch(
             f"Softmax over the single unit of {layer} is always 1",
-            "Softmax divides by the sum over the units, and here that is the unit itself. Every "
-            "prediction is 1, even where the loss falls, because Keras computes cross-entropy from "
-            "the values before the softmax.",
+            "Softmax divides by the sum over the units, and here that is the unit itself. The loss "
+            "may fall all the same, because Keras computes cross-entropy from the values before "
+            "the softmax, but every prediction is 1.",
             Change("Use sigmoid.", _dense(1, "softmax"), _dense(1, "sigmoid")),
             "impossible",
         )
@@ -129,15 +130,35 @@ def _mismatch(settings: ModelSettings) -> Mismatch | None:
             "wrong",
         )
     if activation in ("relu", "tanh"):
-        what = "raw outputs of any size" if settings.from_logits else "probabilities"
         return Mismatch(
             f"{loss} does not fit {activation} in {layer}",
-            f"The loss expects {what}; {activation} cuts off part of them, and where it does, "
-            f"there is no gradient.",
-            Change("Remove the activation from the last layer.", _loss(loss), _logits(loss)),
+            _why_cut_off(activation, settings.from_logits),
+            Change(
+                "Remove the activation from the last layer, and tell the loss to expect raw "
+                "outputs.",
+                _loss(loss),
+                _logits(loss),
+            ),
             "wrong",
         )
     return _looked_through(settings, layer)
+
+
+def _why_cut_off(activation: str, from_logits: bool) -> str:
+    if from_logits:
+        return (
+            f"The loss expects raw outputs of any size; {activation} cuts off part of them, and "
+            f"where it does, there is no gradient."
+        )
+    if activation == "relu":
+        return (
+            "The loss expects probabilities, but relu also outputs values above 1, and it has no "
+            "gradient below zero."
+        )
+    return (
+        "The loss expects probabilities, but tanh also outputs values below 0, and where those are "
+        "clipped there is no gradient."
+    )
 
 
 def _looked_through(settings: ModelSettings, layer: str) -> Mismatch | None:

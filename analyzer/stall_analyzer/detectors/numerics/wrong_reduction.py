@@ -55,9 +55,9 @@ def check(signals: Signals) -> Finding | None:
     learned_nothing = by_gradient and (signals.learned_nothing or broken)
     first = learning.first_loss
     size = signals.batch_size
-    over = "the batch, so steps grow with the batch size"
+    over = "the batch, so gradients grow with the batch size"
     if size is not None and size > 1:
-        over = f"{size:,} examples, which makes steps {size:,} times as large"
+        over = f"{size:,} examples, which makes gradients {size:,} times as large"
     return Finding(
         severity="act" if learned_nothing else "note",
         title=f"The loss is summed over {over}",
@@ -70,8 +70,8 @@ def check(signals: Signals) -> Finding | None:
             )
             + " The gradient grows with the number of examples. "
             + (
-                "SGD uses the gradient as it is, so a typical learning rate is far too high and "
-                "nothing is learned."
+                f"{learning.settings.optimizer} uses the gradient as it is, so a typical learning "
+                f"rate is far too high and nothing is learned."
                 if learned_nothing
                 else "The learning rate has to be smaller by the same factor, unless the "
                 "optimizer divides by the size of the gradient, as Adam does."

@@ -18,7 +18,7 @@ ops in a step times the cost of an event on this machine, which the trace itself
 times its own hooks.
 
 Example
-2,000 steps of a millisecond each took 5.5 s, but 2.7 s without any logging: 1.9 s went to the
+2,000 steps of a millisecond each took 5.5 s, but only 2.7 s without any logging: 1.9 s went to the
 scalars, 0.5 s to the profiler.
 
 What to do

@@ -46,10 +46,11 @@ def _different_sizes(captures: Sequence[Capture]) -> SettingsFault | None:
     }
     if len(set(sizes.values())) < 2:
         return None
-    said = listed([f"{name} lists {counted(size, 'task')}" for name, size in sizes.items()])
+    said = listed([f"{name} ({size})" for name, size in sizes.items()])
     return SettingsFault(
         "The workers disagree about the size of the cluster",
-        f"{said}. Collectives that expect different numbers of workers never match.",
+        f"TF_CONFIG lists different numbers of tasks on {said}. Collectives that expect different "
+        f"numbers of workers never match.",
     )
 
 
@@ -58,10 +59,11 @@ def _no_such_task(captures: Sequence[Capture]) -> SettingsFault | None:
         task, tasks = capture.environment.task, capture.environment.cluster or {}
         known = len(tasks.get(task.type, ())) if task is not None else 1
         if task is not None and task.index >= known:
+            listed_there = f"only {counted(known, 'task')}" if known else "no task"
             return SettingsFault(
                 f"There is no {task} in the cluster",
-                f"The TF_CONFIG of {capture.environment.host} makes it {task}, but lists only "
-                f"{counted(known, 'task')} of that type; indices start at 0.",
+                f"The TF_CONFIG of {capture.environment.host} makes it {task}, but lists "
+                f"{listed_there} of that type; indices start at 0.",
             )
     return None
 

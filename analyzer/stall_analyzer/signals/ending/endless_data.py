@@ -46,7 +46,7 @@ class EndlessData:
     def sentence(self) -> str:
         at = f" at {self.place.place}" if self.place is not None else ""
         what = "validation" if self.of_validation else "first epoch"
-        why = "the data repeats forever (repeat())"
+        why = "the data repeats without end (repeat())"
         if self.generator is not None:
             why = f"the generator at {self.generator.place} yields forever"
         # Steps continue in such an epoch, and the model learns; during validation it does not.

@@ -211,7 +211,7 @@ def _rests(reason: Blamed) -> bool:
 
 WORKS_FOREVER = "the process was at work the whole time, on something that cannot end"
 NEVER_CHANGES = "what the loop's condition depends on was recomputed and was always the same"
-RESTS = "the process is waiting for its user or for requests, as notebooks and servers do"
+RESTS = "the process is waiting for the user or for requests, as notebooks and servers do"
 REPLACED = "the pool had different workers each time, and none of its tasks was done"
 POLLS = "the thread kept sleeping in one place, and nothing else happened"
 
@@ -252,7 +252,9 @@ def _state(scene: Scene, reason: Blamed | None) -> tuple[str, str]:
     if reason is None or not reason.waits_in:
         return UNSURE, "nothing shows what the process is waiting for"
     if reason.kind == "graph_wait" and not is_blocked(scene, reason.thread):
-        return UNSURE, "steps that are not counted may end between two checks"
+        return UNSURE, (
+            "steps that the capture does not count may have finished between two of its looks"
+        )
     idle = "no core was at work, and " if cores < IDLE_CORES else ""
     looked = f"all {len(scene.calm)} times the capture looked"
     return STUCK, f"{idle}the threads were at the same lines {looked}"

@@ -77,12 +77,12 @@ class Wait:
 def wait_of(stack: Stack, children: Sequence[ChildProcess] = ()) -> Wait | None:
     """None where nothing says that it waits: it may sleep, compute or read from a disk."""
     if stack.on.startswith(TERMINALS) and stack.system_call in (*READS, "poll", "select"):
-        return Wait("user", "is waiting for its user to type something,")
+        return Wait("user", "is waiting for the user to type something,")
     on = _named(stack.on, children)
     if stack.wait:
         kind = _kind(stack.library_calls)
         if kind == "user":
-            return Wait(kind, "is waiting for its user, in a debugger,")
+            return Wait(kind, "is waiting for the user, in a debugger,")
         if kind == "pool":
             words = f"is waiting in {stack.wait} for a worker process that does not answer,"
             return Wait(kind, words)

@@ -92,7 +92,7 @@ def _usual_step(seen: Seen, rests_on: list[str]) -> UsualStep | None:
     traces = [trace for trace in seen.traces if not is_chosen(seen.timeline, trace)]
     step = usual_step(seen.training_steps, traces, seen.host.ledger, seen.batches_logged)
     if step is None:
-        which = "usual step" if seen.traces else "step"
+        which = "typical step" if seen.traces else "step"
         rests_on.append(
             f"No {which} was profiled, so it is not known where the steps spend their time."
         )
@@ -151,7 +151,10 @@ def _first_step(seen: Seen, step: UsualStep | None, rests_on: list[str]) -> list
         return [divide_first_step(_unmarked_ps(seen), evidence)]
     if not left_ps:
         return []
-    rests_on.append(f"The first step had ended after {seconds(first.end_ps)}: {first.source}.")
+    rests_on.append(
+        f"The first step had ended {seconds(first.end_ps)} into the epoch at the latest, when "
+        f"{first.source}."
+    )
     usual_ps = first.steps * step.length_ps if step is not None else 0.0
     extra_ps = _once_at_most(seen, max(left_ps - usual_ps, 0.0))
     shares, doubt = _like(step)

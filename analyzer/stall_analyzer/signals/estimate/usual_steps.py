@@ -128,7 +128,10 @@ def as_long_as_all(step: UsualStep, mean_ps: float, works_ahead: bool) -> UsualS
     if more <= LONGER_SHARE * step.length_ps:
         return step
     if not works_ahead:
-        why = f"All steps took {seconds(round(mean_ps))} on average, longer than the profiled ones."
+        why = (
+            f"Over the whole epoch, a step took {seconds(round(mean_ps))} on average, longer than "
+            "the profiled steps."
+        )
         return replace(step, doubt=max(step.doubt, more / mean_ps), why=why)
     why = (
         f"Over the whole epoch, a step took {seconds(round(mean_ps))} on average, because batches "
