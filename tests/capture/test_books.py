@@ -52,7 +52,7 @@ def ended(books: Books) -> BooksRecord:
 def end_step(books: Books) -> None:
     """Does what the capture's hook does."""
     with books:
-        books.step_ended()
+        books.steps_ended()
 
 
 def spent_ms(record: BooksRecord) -> dict[str, float]:
@@ -89,7 +89,7 @@ def test_a_function_is_traced_again_only_if_a_step_has_ended_since(books: Books)
 
     assert books.tracing(step, "step", "").account == Account.TRACE
     assert books.tracing(step, "step", "").account == Account.TRACE  # Keras traces it twice
-    books.step_ended()
+    books.steps_ended()
     assert books.tracing(step, "step", "").account == Account.RETRACE
 
 
@@ -101,7 +101,7 @@ def test_every_row_adds_up(books: Books, clock: Clock) -> None:
         books.leave()
         with books:
             clock.wait(0.5)
-            books.step_ended()
+            books.steps_ended()
         clock.wait(0.25)
     (record,) = books.records()
     assert record.steps == (1, 1, 1)
@@ -223,7 +223,7 @@ def test_rows_of_one_of_several_workers_end_with_the_last_call_of_a_step(
         books.enter(books.entry(Account.CALLBACK, "Report.on_train_batch_end"))
         clock.wait(20)
         books.leave()
-        books.step_ended()
+        books.steps_ended()
     record = ended(books)
     assert record.steps == (1, 1, 0)
     assert [ns / MS for ns in record.lasted_ns] == [8, 28, 20]
@@ -239,7 +239,7 @@ def test_rows_of_several_workers_end_at_the_same_numbers_of_steps(clock: Clock) 
         gc.callbacks.remove(kept._collecting)
         for _ in range(FIRST_STEPS + 100):
             clock.wait(each_ms)
-            kept.step_ended()
+            kept.steps_ended()
         rows = [steps for record in kept.records() for steps in record.steps]
         ends.append({sum(rows[: n + 1]) for n in range(len(rows))})
     common = ends[0] & ends[1]

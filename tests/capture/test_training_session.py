@@ -194,7 +194,7 @@ class TimedTraining:
 
     def __init__(self, session: TrainingSession) -> None:
         self.session, self.told, self.clock = session, Told(), MovedClock()
-        session._pulse._clock_ns = self.clock
+        session._pulse.clock_ns = self.clock
         session.begin(None, None)
         session._windows = self.told  # type: ignore[assignment]
 

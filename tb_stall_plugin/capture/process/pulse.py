@@ -29,13 +29,13 @@ class Pulse:
 
     def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns, age_s: float = 0.0) -> None:
         """`age_s`: how long ago the program began, without any sign of life since."""
-        self._clock_ns = clock_ns
+        self.clock_ns = clock_ns
         self.phase = TrainingPhase.STARTUP
-        self.steps_done = 0
-        # When the last step ended or, before the first step, when training began.
+        # How many steps have been counted, and when each step ended that has not been counted yet.
+        self.ended: tuple[int, list[int]] = 0, []
+        # When the last counted step ended or, before the first step, when training began.
         self.last_step_ns = clock_ns() - round(age_s * NS)
-        # When the last sign of life came: begin, step_done or alive was called.
-        self.last_sign_ns = self.last_step_ns
+        self._last_sign_ns = self.last_step_ns
         self.longest_ns = 0  # between two signs of life, while training
         self.step_ns: deque[int] = deque(maxlen=STEPS_FOR_MEDIAN)
         # For each running fit, a function that ends its session if an exception has ended the fit,
@@ -64,17 +64,33 @@ class Pulse:
         answers = [fit_was_left() for fit_was_left in tuple(self.fits)]
         return any(answers)
 
+    @property
+    def steps_done(self) -> int:
+        counted, ends_ns = self.ended
+        return counted + len(ends_ns)
+
+    @property
+    def last_sign_ns(self) -> int:
+        """When the last sign of life came: begin or alive was called, or a step ended."""
+        _, ends_ns = self.ended
+        return ends_ns[-1] if ends_ns else self._last_sign_ns
+
     def step_done(self) -> int:
-        """Returns how long the step took. There are many short ones, so it calls nothing else."""
-        now_ns = self._clock_ns()
-        gap_ns = now_ns - self.last_sign_ns
-        if gap_ns > self.longest_ns and self.phase not in NOT_TRAINING:
-            self.longest_ns = gap_ns
-        step_ns = now_ns - self.last_step_ns
-        self.last_sign_ns = self.last_step_ns = now_ns
-        self.steps_done += 1
-        self.step_ns.append(step_ns)
-        return step_ns
+        """Returns how long the step took."""
+        _, ends_ns = self.ended
+        ends_ns.append(self.clock_ns())
+        self.count_steps()
+        return self.step_ns[-1]
+
+    def count_steps(self) -> None:
+        """Does what is left to do for steps that have ended. There are many short ones, so it is
+        done for several at once."""
+        counted, ends_ns = self.ended
+        for end_ns in ends_ns:
+            self.step_ns.append(end_ns - self.last_step_ns)
+            self._sign_of_life(end_ns)
+            self.last_step_ns = end_ns
+        self.ended = counted + len(ends_ns), []
 
     def last_steps_s(self, count: int) -> list[float]:
         """How long the last steps took, as far as they are remembered."""
@@ -83,14 +99,17 @@ class Pulse:
 
     def alive(self) -> None:
         """Something else has finished, such as a validation batch."""
-        now_ns = self._clock_ns()
-        gap_ns = now_ns - self.last_sign_ns
+        self.count_steps()
+        self._sign_of_life(self.clock_ns())
+
+    def _sign_of_life(self, at_ns: int) -> None:
+        gap_ns = at_ns - self._last_sign_ns
         if gap_ns > self.longest_ns and self.phase not in NOT_TRAINING:
             self.longest_ns = gap_ns
-        self.last_sign_ns = now_ns
+        self._last_sign_ns = at_ns
 
     def idle_s(self) -> float:
-        return (self._clock_ns() - self.last_sign_ns) / NS
+        return (self.clock_ns() - self.last_sign_ns) / NS
 
     def limit_s(self) -> float:
         """How long training may go without a sign of life, judging by what has been seen so far."""

@@ -112,6 +112,8 @@ class Books(BasicSheet):
         self._until_last_call_ends = Instead(after=self._last_call_ended)
         # The seconds that graphs measured inside steps since the last call, by account.
         self.in_steps: Callable[[], dict[str, float]] = dict
+        # How many steps have ended that `steps_ended` has not been told of.
+        self.untold_steps: Callable[[], int] = int
 
     # ------------------------------------------------------------ what happens
 
@@ -149,8 +151,8 @@ class Books(BasicSheet):
 
     def tracing(self, function: Any, name: str, where: str) -> Entry:
         """A function counts as traced again if it was traced for an earlier step."""
-        first_traced_at = self._traced_at.setdefault(function, self._steps_ever)
-        is_again = first_traced_at < self._steps_ever
+        steps = self._steps_ever + self.untold_steps()
+        is_again = self._traced_at.setdefault(function, steps) < steps
         return self.entry(Account.RETRACE if is_again else Account.TRACE, name, where)
 
     def is_below(self, *accounts: str) -> bool:
@@ -198,11 +200,16 @@ class Books(BasicSheet):
     def own_ns(self) -> int:
         return self.own.spent_ns + self.own.row_ns
 
-    def step_ended(self) -> None:
-        self._steps += 1
-        self._steps_ever += 1
+    def steps_ended(self, count: int = 1) -> None:
+        self._steps += count
+        self._steps_ever += count
         if self.since_ns >= self._row_due_ns and self._is_round():
             self.close_row(self._at_call_end)
+
+    @property
+    def wants_each_step(self) -> bool:
+        """Whether it must be told of each step at once, because a row may end with it."""
+        return self.meets_others or self._steps_in_fit < FIRST_STEPS
 
     def _is_round(self) -> bool:
         """Whether other workers are likely to end a row at this step, too."""
@@ -306,7 +313,7 @@ class Books(BasicSheet):
         """The row as it is now; what the training thread is adding at this moment may be
         missing."""
         row = Row(self._unix_ns + self._row_began_ns, self._phase, max(self._epoch, 0))
-        row.steps, row.calls = self._steps, self.calls - self._calls_before
+        row.steps, row.calls = self._steps + self.untold_steps(), self.calls - self._calls_before
         top, since_ns = self.top, self.since_ns
         for entry in tuple(self._entries.values()):
             spent_ns = entry.row_ns + (self.clock_ns() - since_ns if entry is top else 0)

@@ -44,6 +44,9 @@ NOT_IN_CLUSTERS = (
 )
 LONG_STEP_S = 0.05  # steps at least this long are all logged, shorter ones when they are due
 LONG_STEP_NS = round(LONG_STEP_S * NS)
+# Shorter steps are counted this often. Between two of them, even a few microseconds of Python let
+# the threads of TensorFlow fall asleep, and waking them takes far longer.
+COUNT_EACH_NS = 20_000_000
 TRAIN, TEST = "train", "test"  # XProf and the analyzer know steps by them; Keras 2 uses them, too
 
 
@@ -82,6 +85,9 @@ class TrainingSession:
         self._marks_steps = True
         self._unmarked = range(0)
         self._steps = self._test_steps = 0
+        self._steps_before = 0  # of earlier fits in this process
+        self._count_at = 1  # steps are counted when this many have ended,
+        self._count_at_ns = 0  # or at this time
         self._looked_at = 0  # how many steps had ended at our last look
         self._look_at = 1  # how many steps will have ended at the next look
         self._epochs = self._epoch_began_at = 0
@@ -142,7 +148,9 @@ class TrainingSession:
         self._pulse.begin(TrainingPhase.STARTUP)
         self._model, self._optimizer, self._epochs = model, optimizer, 0
         self._steps = self._test_steps = self._looked_at = 0
-        self._look_at = 1
+        self._steps_before = self._pulse.steps_done
+        self._look_at = self._count_at = 1
+        self.books.untold_steps = self._uncounted
         self._began_ns = self._pulse.last_sign_ns
         self._traced = self._breaker.run(LOG, tracing_counts, model) or {}
         self._was_traced = any(self._traced.values())
@@ -254,7 +262,7 @@ class TrainingSession:
         self.drop_step()
         self._mark(MarkName.VALIDATION_END, epoch)
         self._pulse.begin(TrainingPhase.EPOCH_END)
-        self._look_at = self._steps + 1  # a window may be open
+        self._look_at, self._count_at = self._steps + 1, 1  # a window may be open
 
     # ------------------------------------------------------------ steps
 
@@ -271,21 +279,38 @@ class TrainingSession:
         """`loss`, if the caller knows it, may be a tensor: it is read for steps that are due, for
         which `batch` is inspected, too.
 
-        There are many short steps. Most are only counted, which takes a few microseconds.
+        There are many short steps. For most, only the time is noted, and no function is called.
         """
         pulse = self._pulse
         if self._trace is not None:
             self._close_trace(pulse.steps_done)
-        step_ns = pulse.step_done()
-        self.books.step_ended()
-        self._steps += 1
         if loss is not None or batch is not None:
             is_looked_at = self._wants_probe and self._measured_steps.is_due
             self._learning.step_ended(loss, batch if is_looked_at else None)
-        if self._steps >= self._look_at or step_ns >= LONG_STEP_NS:
-            with self.books:
-                shown(self._look)
+        now_ns = pulse.clock_ns()
+        _, ends_ns = pulse.ended
+        ends_ns.append(now_ns)
+        if len(ends_ns) >= self._count_at or now_ns >= self._count_at_ns:
+            self._steps_ended(now_ns)
         pulse.phase = TrainingPhase.BETWEEN_BATCHES
+
+    def _steps_ended(self, now_ns: int) -> None:
+        with self.books:
+            self._count()
+            if self._steps >= self._look_at or self._pulse.step_ns[-1] >= LONG_STEP_NS:
+                shown(self._look)
+        self._count_at = 1 if self.books.wants_each_step else self._look_at - self._steps
+        self._count_at_ns = now_ns + COUNT_EACH_NS
+
+    def _count(self) -> None:
+        self._pulse.count_steps()
+        count = self._uncounted()
+        self._steps += count
+        if count:
+            self.books.steps_ended(count)
+
+    def _uncounted(self) -> int:
+        return self._pulse.steps_done - self._steps_before - self._steps
 
     def _look(self) -> None:
         """Looks at the step that has just ended, and at how long those before it took."""
@@ -316,6 +341,7 @@ class TrainingSession:
     def drop_step(self) -> None:
         """A step began, but there was no more data."""
         self._close_trace()
+        self._count()
 
     def test_step_begins(self) -> None:
         if a_profiler_runs():
@@ -350,6 +376,7 @@ class TrainingSession:
         where: str | None = None,
     ) -> None:
         """`where`: the generator from which endless data comes."""
+        self._count()
         endless = endless or where is not None
         done = self._pulse.steps_done
         own_ns, at_ns = self.books.own_ns, self._bookkeeping.marked(what)
