@@ -123,6 +123,19 @@ def test_but_a_step_that_takes_far_longer_than_the_others_works_itself() -> None
     assert found.lost[tiling.labels == PYTHON].sum() <= 4 * 1.1 * SLICE_PS
 
 
+def test_few_waits_are_enough_if_nearly_all_of_the_time_was_lost() -> None:
+    """A short profile of a generator that holds the interpreter whenever it runs."""
+    tiling, begins = own_work(300, [100] * 15 + [2000] * 8)
+    after_graphs = tiling.bounds[2::4][-8:], tiling.bounds[3::4][-8:]
+    assert interruptions(tiling, begins, native=NEVER, python=after_graphs).python_is_awake
+
+
+def test_few_waits_are_not_enough_if_much_of_that_time_was_the_threads_own() -> None:
+    tiling, begins = own_work(300, [100] * 15 + [2000] * 8)
+    found = interruptions(tiling, begins, native=NEVER, python=always(tiling))
+    assert not found.python_is_awake
+
+
 def test_python_functions_that_sleep_take_nothing() -> None:
     tiling, begins = own_work(300, [300] * 36 + [600] * 4)
     found = interruptions(tiling, begins, native=NEVER, python=always(tiling))

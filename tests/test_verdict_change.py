@@ -68,5 +68,5 @@ def test_what_else_there_is_to_judge_by(real: Facts) -> None:
 
 def test_the_same_records_may_mean_something_else_later(real: Facts) -> None:
     assert changed(real, candidates=["input", "host"]) == (
-        "the same records were read again later."
+        "nothing new was recorded, but time has passed."
     )

@@ -76,7 +76,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     command = _command(options.command)
     if not command:
-        parser.error("a script is required: train.py")
+        parser.error("a script is required, such as train.py")
     logdir = str(Path(options.logdir or time.strftime("stall-logs/%Y%m%d-%H%M%S")).absolute())
     return _checked(command, logdir, GO_ON if options.go_on else STOP)
 

@@ -235,7 +235,7 @@ def test_of_a_loop_in_python_its_lines_are_told(tmp_path: Path) -> None:
     loop = {"word": "while", "line": 40, "last": 44}
     found = judged(write.read(tmp_path, hang(main=thread(*IN_A_CALLBACK, main=True, loop=loop))))[0]
     assert found is not None and found.state == SLOW
-    assert "in a while loop (lines 40 to 44), which only its condition can end" in found.sentence
+    assert "in a while loop (lines 40 to 44; check what ends it)" in found.sentence
 
 
 # ---------------------------------------------------------------- sockets

@@ -248,6 +248,17 @@ def test_a_model_that_had_learned_and_only_guesses_since_is_broken() -> None:
     assert checked(no_progress, events(recovers, keras=model())) is None
 
 
+def test_small_batches_that_scatter_around_a_guess_have_not_learned() -> None:
+    """The losses of single steps, and then, as captures record them, means of many steps."""
+    guess = math.log(2)
+    single = [0.79, 0.53, 0.56, 0.64, 0.87, 0.76, 0.61, 0.59, 0.91, 0.86, 0.77, 0.52, 0.48, 0.60]
+    two_classes = model(units=2)
+    scatters = np.concatenate([single, [0.63], noisy(guess, 0.005, 14)])
+    assert severity(no_progress, events(scatters, keras=two_classes)) is None
+    learned = np.concatenate([falling(0.8, 0.3, 15), noisy(guess, 0.005, 14)])
+    assert severity(no_progress, events(learned, keras=two_classes)) == "act"
+
+
 def test_a_loss_thrown_far_up_that_ends_at_a_guess_is_broken() -> None:
     thrown = np.concatenate([[42.0, 25_000.0, 3_800.0], noisy(LN10, 0.008, 60)])
     assert severity(no_progress, events(thrown, keras=model())) == "act"

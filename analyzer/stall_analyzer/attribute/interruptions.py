@@ -31,6 +31,7 @@ from stall_analyzer.model.units import PS_PER_MS, Bools, Float64s, Int64s
 Spans = tuple[Int64s, Int64s]
 
 OWN_WORK = ("host.python", "host.dispatch", "host.eager")
+NONE = np.zeros(0)
 LEAST_STEPS = 20  # so that a tenth of them means something
 QUICK = 10  # percent
 # In runs with nothing in the background, the mean is 1.1 to 1.4 times the quickest tenth.
@@ -45,7 +46,10 @@ PAUSE_PS = 4 * PIPELINE_KEEP_FROM_PS
 # it. With functions that sleep, it was up to 0.4: when they wake up, they need the interpreter as
 # well.
 LOCKED_OUT = 0.45
-LEAST_PIECES = 20
+MANY_PIECES = 20
+# In a short profile, the share comes from fewer pieces. Then it must be larger beyond doubt.
+LEAST_PIECES = 5
+STANDARD_ERRORS = 2.0
 # Waits for the interpreter differ from step to step by about this factor.
 SCATTER = 3
 
@@ -132,9 +136,15 @@ def _lost(pieces: _Pieces, beside: Spans, most: Float64s) -> Float64s:
 
 
 def _locked_out(pieces: list[_Pieces], lost: list[Float64s], python: Spans) -> bool:
-    beside = sum(float(covered_time(p.start, p.end, *python).sum()) for p in pieces)
-    interrupted = sum(int((amount > 0).sum()) for amount in lost)
-    return interrupted >= LEAST_PIECES and sum(float(a.sum()) for a in lost) > LOCKED_OUT * beside
+    beside = [covered_time(p.start, p.end, *python).astype(np.float64) for p in pieces]
+    whole, part = np.concatenate([*beside, NONE]), np.concatenate([*lost, NONE])
+    interrupted = int((part > 0).sum())
+    if interrupted < LEAST_PIECES:
+        return False
+    share = part.sum() / whole.sum()
+    if interrupted < MANY_PIECES:
+        share -= STANDARD_ERRORS * np.sqrt(((part - share * whole) ** 2).sum()) / whole.sum()
+    return bool(share > LOCKED_OUT)
 
 
 def _without_pauses(spans: Spans) -> Spans:

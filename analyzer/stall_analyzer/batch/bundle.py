@@ -30,7 +30,7 @@ PACKAGES = (
     "tensorboard-plugin-stall", "numpy", "protobuf", "tensorboard", "tensorflow", "tensorflow-cpu",
     "keras", "tf_keras", "fsspec", "rich", "werkzeug", "py-spy", "xprof", "jax", "torch",
 )  # fmt: skip
-WITHOUT_LOGS = "The log files themselves are not in it; --with-logs would add them."
+WITHOUT_LOGS = "The log files themselves are not included; --with-logs would add them."
 WITH_LOGS = "logs/         the log files that were read, because --with-logs was given"
 README = """\
 Made by stall-analyze {version} for a bug report. Nothing was sent anywhere.

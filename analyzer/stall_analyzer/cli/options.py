@@ -198,8 +198,9 @@ def _add_selection(group: argparse._ArgumentGroup) -> None:
         "--console",
         metavar="FILE",
         default="",
-        help="file with the run's terminal output, if it is not next to the logs (*.out, *.err, "
-        "*.log); if there are several runs, it must be in the folder of the run that wrote it",
+        help="file with the run's terminal output, if it is not found automatically (as *.out, "
+        "*.err or *.log near the logs); if there are several runs, it must be in the folder of the "
+        "run that wrote it",
     )
 
 
@@ -241,8 +242,9 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         metavar="LIMIT",
         type=_value(parse_limit),
         action="append",
-        help="exit with 5 if a run exceeds LIMIT: input=20%% of the first epoch, compile.xla=30s, "
-        "epoch=10m, status=stuck; may be given more than once",
+        help="exit with 5 if a run exceeds LIMIT, such as input=20%% (of the first epoch), "
+        "compile.xla=30s or epoch=10m, or has the status in LIMIT, such as status=stuck; may be "
+        "given more than once",
     )
     group.add_argument(
         "--baseline",

@@ -207,4 +207,4 @@ def _how(fd: int) -> str:
             "its bytes were converted as if they were text (it is full of U+FFFD). "
             "Copy it again in binary mode"
         )
-    return "it is not a profiler trace (XSpace)"
+    return "its contents do not look like a profiler trace (XSpace)"

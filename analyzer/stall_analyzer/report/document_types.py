@@ -451,7 +451,7 @@ class ChangedEntry(TypedDict):
 
 class Document(TypedDict):
     """What `stall-analyze PATH… --json` prints. Times are integer picoseconds from the window's
-    start, half-open. New names may be added without a new schema_version."""
+    start, half-open. New keys may be added without a new schema_version."""
 
     schema_version: Literal[1]
     tool_version: str

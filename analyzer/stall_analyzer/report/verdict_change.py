@@ -37,7 +37,7 @@ def _verdict(facts: Facts) -> tuple[object, ...]:
 def _why(before: Facts, after: Facts) -> str:
     came = [_turn(before, after), _moved(before, after), *_more(before, after)]
     said = "; ".join(filter(None, came))
-    return said or "the same records were read again later"
+    return said or "nothing new was recorded, but time has passed"
 
 
 def _turn(before: Facts, after: Facts) -> str:

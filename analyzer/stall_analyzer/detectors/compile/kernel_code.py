@@ -49,7 +49,7 @@ def check(signals: Signals) -> Finding | None:
         said = f" In all, the driver spent {seconds(loading)} loading or compiling modules.{said}"
     return Finding(
         severity=severity,
-        title=f"The device's first run takes {seconds(lost)} longer: its kernels are being "
+        title=f"The first run on the device takes {seconds(lost)} longer: its kernels are being "
         f"prepared",
         explanation=(
             f"The graph's first run on the device took {signals.with_share(lost)} longer than "

@@ -17,8 +17,9 @@ An embedding of 400,000 rows was filled in 0.7 s inside the first call of fit().
 built beforehand, the first epoch took 0.8 s instead of 1.9 s.
 
 What to do
-Give the model an Input layer, or call model.build(input_shape), and build the optimizer, before
-fit(). That moves the initialization out of the first epoch and avoids the second trace.
+Before fit(), build the optimizer, and either give the model an Input layer or call
+model.build(input_shape). That moves the initialization out of the first epoch and avoids the second
+trace.
 
 Blind spots
 The initialization still happens, only earlier: the program as a whole saves just the second trace

@@ -127,10 +127,11 @@ def _traced(signals: Signals) -> Finding | None:
             f"{name or 'Python between the steps'} takes {seconds(usual)} {_where(signals, count)}"
         ),
         explanation=(
-            f"In {count} of {len(pauses.start_ps)} pauses between calls of the train function, "
-            f"Python kept the training thread busy for {signals.with_share(lost)}. Keras itself "
-            "needs a few milliseconds of each pause; the rest went to a callback or the loop's own "
-            "code." + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
+            f"In {count} of {len(pauses.start_ps)} pauses between calls to the train function, "
+            f"Python kept the training thread busy for a total of {signals.with_share(lost)}. "
+            "Keras itself needs a few milliseconds of each pause; the rest went to a callback or "
+            "the loop's own code."
+            + (EXPLANATIONS.get(beside, "") if name else f" {BETTER_CAPTURE}")
         ),
         change=change_for(beside, often=count >= OFTEN, by_fit=_is_fit(signals)),
         lost_ps=lost + warmer.high_ps,

@@ -160,4 +160,4 @@ def _until_full(allocator: AllocatorSignals, per_step: int, signals: Signals) ->
     usual = int(median([s.end_ps - s.start_ps for s in steps])) if steps else 0
     when = f", in about {seconds(left * usual)}" if usual else ""
     pool = size(allocator.limit_bytes)
-    return f" The pool of {pool} will be full after {counted(left, 'more step')}{when}."
+    return f" The {pool} pool will be full after {counted(left, 'more step')}{when}."

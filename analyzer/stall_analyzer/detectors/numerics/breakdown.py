@@ -5,10 +5,12 @@ A part of ST305, which says more about it.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
-from stall_analyzer.model.columns import median
+from stall_analyzer.model.columns import between, median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -21,6 +23,10 @@ ABOVE_CHANCE = 0.05
 # then stays at the guess. A loss that only passes through is there for a few steps.
 HAD_LEARNED = 0.9
 LEARNED_STEPS = 5
+# With small batches, the losses of single steps scatter widely: had they been at a guess, their
+# median would be this many standard errors below it about once in a thousand runs.
+STANDARD_ERRORS = 3.0
+ERROR_OF_MEDIAN = 1.25  # of that of a mean
 THROWN = 3.0
 BROKEN_LEAST = 10
 THROWN_LEAST = 50
@@ -36,10 +42,17 @@ def broken_at(learning: LearningSignals) -> int | None:
         return None
     begin = int(elsewhere[-1]) + 1
     before, stays = losses[:begin], len(losses) - begin
-    had_learned = begin >= LEARNED_STEPS and _usual(before) < HAD_LEARNED * guess
+    had_learned = begin >= LEARNED_STEPS and _had_learned(before, guess)
     thrown = before.max() > THROWN * guess
     long_enough = BROKEN_LEAST if had_learned else THROWN_LEAST
     return begin if (had_learned or thrown) and stays >= long_enough else None
+
+
+def _had_learned(losses: Float64s, guess: float) -> bool:
+    # A loss that falls differs little between neighbors, one that scatters does.
+    scatter = float(np.std(between(losses))) / math.sqrt(2)
+    error = ERROR_OF_MEDIAN * scatter / math.sqrt(LEARNED_STEPS)
+    return _usual(losses) < min(HAD_LEARNED * guess, guess - STANDARD_ERRORS * error)
 
 
 def _usual(losses: Float64s) -> float:

@@ -224,9 +224,9 @@ def _of_histograms(signals: Signals) -> Finding | None:
         "act" if loss_is_still else "consider",
         f"The weights of {_named([layer for layer, _ in still])} no longer change",
         f"The histogram of {layer}'s kernel is the same in the last {sums.same_run} of "
-        f"{sums.records} records, while other weights move. The layer is trainable, so no "
-        "gradient reaches it: its units or those after it are dead, or it is not connected to "
-        "the loss." + (" The loss has not moved in that time." if loss_is_still else ""),
+        f"{sums.records} records, while other weights move. The layer is not frozen, so it "
+        "must be getting no gradient: its units or those after it are dead, or it is not connected "
+        "to the loss." + (" The loss has not moved in that time." if loss_is_still else ""),
         _change(signals),
         confidence=0.8,
     )

@@ -12,9 +12,9 @@ How it is measured
 A capture samples the weights of each layer at the end of epochs 1, 2, 3, 4, 8 and so on and
 compares them, counts the optimizer's updates, and records which variables it was given. In custom
 loops, the model and the optimizer must be passed: watch(logdir, model, optimizer). Where the
-optimizer is never applied, or is given no layer of the model, or gets no gradient for any of them,
-the finding is more than a note; where updates are too small or some layers are left out, it is more
-than a note only if the loss agrees that nothing is learned.
+optimizer is never applied, is given none of the model's variables, or gets no gradient for any of
+them, the finding is more than a note; where updates are too small or some layers are left out, it
+is more than a note only if the loss agrees that nothing is learned.
 
 Example
 The model was created again after its variables had been put into a list: the optimizer trains the

@@ -212,10 +212,10 @@ def _dropped(scene: Scene, work: Work, surely: bool) -> Blamed | None:
     got = given if stage.gave == 0 else work.grew(at_rest + 1)
     name = _plain_name(stage)
     subject = f"{_called(name)}{_at(work.last.stages, name)}"
-    since = " so far" if not stage.gave else " lately"
-    does = f"has let none of {got:,} elements through{since}"
+    does = f"has let none of {got:,} elements through"
     if got == 1:
-        does = f"has dropped the only element that it received{since}"
+        does = "has dropped the only element that it received"
+    does += " lately" if stage.gave else " so far"
     if surely:
         does = f"drops everything: none of {got:,} elements came through, and the data starts over"
     return _blamed(scene, "input", subject, does, kind="dropped")

@@ -314,8 +314,8 @@ def _in(reason: Blamed | None) -> str:
     if loop is None:
         return ""
     lines = f"line {loop.line}" if loop.line == loop.last else f"lines {loop.line} to {loop.last}"
-    only = ", which only its condition can end" if loop.word == "while" else ""
-    return f", in a {loop.word} loop ({lines}){only}"
+    may_last = "; check what ends it" if loop.word == "while" else ""
+    return f", in a {loop.word} loop ({lines}{may_last})"
 
 
 def _state_if_held(scene: Scene, reason: Blamed | None) -> tuple[str, str, Blamed | None]:
