@@ -109,8 +109,13 @@ def write_detector(family: str, name: str, cause: str, root: Path = ROOT) -> lis
         raise ValueError(
             f"{name} cannot be a name: use lowercase letters and _, such as slow_eager_ops"
         )
-    if cause not in CAUSES or bucket_of(cause) in NO_STALL:
-        raise ValueError(f"{cause} is not a cause of lost time (see docs/reference/buckets.md)")
+    if cause not in CAUSES:
+        raise ValueError(f"{cause} is not a cause; docs/reference/buckets.md lists them all")
+    if bucket_of(cause) in NO_STALL:
+        raise ValueError(
+            f"{cause} is no lost time. For a finding about the model's own work, or one that does "
+            "not rest on a cause, start from another cause, then set BUCKET and remove CAUSE"
+        )
     folder = root / "analyzer" / "stall_analyzer" / "detectors" / family
     detector = folder / f"{name}.py"
     test = root / "tests" / "detectors" / f"test_{name}.py"

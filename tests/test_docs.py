@@ -167,7 +167,8 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 def test_every_finding_is_among_the_symptoms() -> None:
     text = (ROOT / "docs/reference/symptoms.md").read_text("utf-8")
     listed = set(re.findall(r"\[(ST\d+)\]\(../findings/ST\d+.md\) ([a-z ]*[a-z])", text))
-    assert listed == {(page.id, page.name.replace("_", " ")) for page in manual.pages()}
+    known = {(page.id, page.name.replace("_", " ")) for page in manual.pages()}
+    assert listed == known, "see docs/reference/symptoms.md: [ID](…/ID.md) name, with spaces"
 
 
 def test_the_page_and_the_help_have_the_same_exit_codes() -> None:

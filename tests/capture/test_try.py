@@ -20,6 +20,7 @@ from tb_stall_plugin.capture.tried.changes import CHANGES, Knob, refusal, steps_
 from tb_stall_plugin.capture.tried.measured import Measured
 from tb_stall_plugin.capture.tried.orders import Answer, Order
 from tb_stall_plugin.capture.tried.predicted import Prediction
+from tests.capture.small_trainings import IS_KERAS_3
 
 PROGRAM_S = 900
 PS = 10**12
@@ -260,15 +261,15 @@ def test_other_data_is_refused(knob: Knob) -> None:
         change_fit({"x": (row for row in "rows")}, knob, 1)
 
 
-class Rows(keras.utils.PyDataset):
-    def __len__(self) -> int:
-        return 2
-
-    def __getitem__(self, index: int) -> Any:
-        return np.zeros((2, 4)), np.zeros((2, 1))
-
-
+@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no PyDataset")
 def test_a_pydataset_gets_workers_once() -> None:
+    class Rows(keras.utils.PyDataset):
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> Any:
+            return np.zeros((2, 4)), np.zeros((2, 1))
+
     rows = Rows()
     change_fit({"x": rows}, Knob.WORKERS, 4)
     assert rows.workers == 4

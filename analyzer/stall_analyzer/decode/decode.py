@@ -25,9 +25,9 @@ NATIVE, PURE = "native", "pure python"
 INTERFACE = 2
 SLOW = Note(
     "info",
-    "The trace was read by the slow decoder. For the fast one, install a C compiler and then "
-    "reinstall: pip install --force-reinstall --no-deps "
-    "--no-binary tensorboard-plugin-stall tensorboard-plugin-stall",
+    "The trace was read by the slow decoder. To get the fast one, install a C compiler and then "
+    "reinstall (pip install --force-reinstall --no-deps "
+    "--no-binary tensorboard-plugin-stall tensorboard-plugin-stall).",
 )
 
 

@@ -58,9 +58,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
             print(f"{fault.name:32} {group:10} {fault.finding or 'none':6} {fault.description}")
         return 0
     workdir = options.workdir or Path(tempfile.mkdtemp(prefix="stall-faults-"))
+    cases = [Case(group, fault, workdir / fault.name) for group, fault in chosen]
+    if options.only_score and (missing := [c for c in cases if not c.folder.exists()]):
+        names = ", ".join(case.fault.name for case in missing)
+        print(f"not run yet in {workdir}, so nothing is scored: {names}", file=sys.stderr)
+        return 2
     judgments = []
-    for group, fault in chosen:
-        case = Case(group, fault, workdir / fault.name)
+    for case in cases:
         judgments.append(judged(case, options.repeats, not options.only_score))
         print(line(judgments[-1]), flush=True)
     print(f"\n{report({j.expected.name: j.contradictions for j in judgments})}")

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from stall_analyzer.detectors.numerics.rate_turns import turned_to
-from stall_analyzer.model.columns import between, median
+from stall_analyzer.model.columns import median
 from stall_analyzer.model.findings import Change, Finding
 from stall_analyzer.model.units import Float64s
 from stall_analyzer.signals.numerics.learning import LearningSignals
@@ -50,7 +50,7 @@ def broken_at(learning: LearningSignals) -> int | None:
 
 def _had_learned(losses: Float64s, guess: float) -> bool:
     # A loss that falls differs little between neighbors, one that scatters does.
-    scatter = float(np.std(between(losses))) / math.sqrt(2)
+    scatter = float(np.std(np.diff(losses))) / math.sqrt(2)
     error = ERROR_OF_MEDIAN * scatter / math.sqrt(LEARNED_STEPS)
     return _usual(losses) < min(HAD_LEARNED * guess, guess - STANDARD_ERRORS * error)
 
