@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from stall_analyzer.attribute.attribute import attribute
-from stall_analyzer.attribute.booked_time import agreement, with_books
+from stall_analyzer.attribute.booked_time import agreement, with_books, without_overlap
 from stall_analyzer.captures.books_reader import read_books
 from stall_analyzer.captures.capture_format import Account, BookPhase, StopReason
 from stall_analyzer.captures.capture_records import BooksRecord
@@ -163,6 +163,27 @@ def test_tracing_that_was_not_timed_is_left_to_the_profile() -> None:
     seen = profiled(40, (4, "compile.tracing"), (36, "compute.step"))
     tiling = with_books(seen, books, window(40))
     assert ms_by_cause(tiling) == {"compile.tracing": 4, "compute.step": 36}
+
+
+def test_a_wait_in_which_the_step_computes_is_computing() -> None:
+    """A regularizer needs no batch: it runs next to `get_next`, whose clock counts all of it."""
+    row = {Account.WAIT: 40, Account.STEP: 60}
+    books = books_of(record(row, row), record(row, at_ms=200))
+    seen = profiled(300, *((4, "input.wait"), (96, "compute.step")) * 2)
+    tiling = with_books(seen, without_overlap(seen, books, window(300)), window(300))
+    found = ms_by_cause(tiling)
+    assert found["input.wait"] == 3 * 4
+    assert found["compute.step"] == 3 * 96
+
+
+def test_small_differences_and_rows_without_a_profile_leave_the_clocks_alone() -> None:
+    books = books_of(record({Account.WAIT: 40, Account.STEP: 60}))
+    for seen in (
+        profiled(100, (30, "input.wait"), (70, "compute.step")),
+        profiled(100, (40, "input.first_element"), (60, "compute.step")),
+        profiled(100, *NOT_PROFILED),
+    ):
+        assert without_overlap(seen, books, window(100)) is books
 
 
 def test_a_save_is_one_although_a_profile_sees_only_python() -> None:

@@ -7,7 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from stall_analyzer.attribute.allocator_waits import allocator_regions
-from stall_analyzer.attribute.booked_time import agreement, capture_with_books, with_books
+from stall_analyzer.attribute.booked_time import (
+    agreement,
+    capture_with_books,
+    with_books,
+    without_overlap,
+)
 from stall_analyzer.attribute.contention import with_contention
 from stall_analyzer.attribute.device_work import DeviceView, device_view
 from stall_analyzer.attribute.evidence import what_could_be_seen
@@ -81,6 +86,7 @@ def _host_ledger(host: str, parts: Sequence[AlignedTrace], timeline: Timeline) -
     notes = [note for part in parts for note in part.trace.notes]
     books = capture.books if capture is not None else None
     if books is not None and duration:  # a run may be read just after its epoch has begun
+        books = without_overlap(tiling, books, timeline.window)
         clocks["clocks"], differ = agreement(tiling, books, timeline.window)
         if differ:
             notes.append(Note("warning", f"{clocks['clocks']} {CLOCKS_COUNT}"))

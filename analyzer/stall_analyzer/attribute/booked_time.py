@@ -8,6 +8,7 @@ detail: for example, how much of a step is dispatch.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
 
@@ -95,6 +96,25 @@ def capture_with_books(events: EventLog | None, host: str) -> Capture | None:
     return next((c for c in captures if c.trace_name == host and c.books), None)
 
 
+def without_overlap(traced: Tiling, books: Books, window: Window) -> Books:
+    """Progress beats waiting, but the clock around `get_next` cannot see that other ops of the step
+    compute meanwhile, because they need no batch. A profile shows it, and how much it is."""
+    if window.start_unix_ns is None:
+        return books
+    start, end = _row_bounds(books, window.start_unix_ns)
+    rows = _seen(traced, start, end, window) & _is_usual(books)
+    waited, wait_causes = books.spent(Account.WAIT), COMPARED[0][1]
+    booked = PS_PER_NS * waited[rows]
+    seen = np.minimum(time_in(traced, start[rows], end[rows], codes(*wait_causes)), booked)
+    overlap, whole = int((booked - seen).sum()), int((end - start)[rows].sum())
+    if overlap <= max(OTHERWISE_SHARE * whole, OTHERWISE_LEAST_PS):
+        return books
+    computed = np.floor(overlap / int(booked.sum()) * waited).astype(np.int64)
+    step = books.spent(Account.STEP) + computed
+    spent_ns = {**books.spent_ns, Account.WAIT: waited - computed, Account.STEP: step}
+    return replace(books, spent_ns=spent_ns)
+
+
 def with_books(traced: Tiling, books: Books, window: Window) -> Tiling:
     """The tiling of what was profiled, completed by the books."""
     if window.start_unix_ns is None:
@@ -166,8 +186,7 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
     if window.start_unix_ns is None:
         return "", False
     start, end = _row_bounds(books, window.start_unix_ns)
-    unseen = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
-    both = (unseen == 0) & (start >= 0) & (end <= window.duration_ps)
+    both = _seen(traced, start, end, window)
     whole = int((end - start)[both].sum())
     if not whole:
         return "The capture's clocks timed the epoch; none of it was profiled as well.", False
@@ -184,6 +203,12 @@ def agreement(traced: Tiling, books: Books, window: Window) -> tuple[str, bool]:
         f"{percent(differ, whole)} of that time.",
         differ > max(OTHERWISE_SHARE * whole, OTHERWISE_LEAST_PS),
     )
+
+
+def _seen(traced: Tiling, start: Int64s, end: Int64s, window: Window) -> Bools:
+    """Rows that were profiled from begin to end."""
+    unseen = time_in(traced, start, end, np.append(codes_of_bucket("unknown"), NOTHING))
+    return np.asarray((unseen == 0) & (start >= 0) & (end <= window.duration_ps))
 
 
 def _masked(tiling: Tiling, kept: Tiling) -> Tiling:
@@ -240,7 +265,7 @@ def _divided(cause: str, ns: Int64s, shares: Mapping[str, float]) -> list[tuple[
 def _shares(books: Books, traced: Tiling, missed: Bools, start_ns: int) -> Shares:
     """From the profiled rows in which no graph was built."""
     start, end = _row_bounds(books, start_ns)
-    usual = ~missed & ~_traced_in(books) & books.in_phase(BookPhase.TRAIN) & (books.steps > 0)
+    usual = ~missed & _is_usual(books)
     found: dict[str, dict[str, float]] = {}
     for account, causes in DETAILS.items():
         rows = usual & (books.is_eager == (account == EAGER))
@@ -256,6 +281,13 @@ def _shares(books: Books, traced: Tiling, missed: Bools, start_ns: int) -> Share
         if whole:
             found[account] = {cause: ps / whole for cause, ps in spent.items() if ps}
     return found
+
+
+def _is_usual(books: Books) -> Bools:
+    """Rows of training steps in which no graph was built."""
+    return np.asarray(
+        ~_traced_in(books) & books.in_phase(BookPhase.TRAIN) & (books.steps > 0), dtype=np.bool_
+    )
 
 
 def _traced_in(books: Books) -> Bools:
