@@ -87,7 +87,7 @@ def test_ids_of_a_family_do_not_run_into_those_of_the_next(checkout: Path) -> No
 
 @pytest.mark.parametrize("cause", ["compute.step", "unknown.not_traced", "host.nothing"])
 def test_a_cause_that_is_not_lost_time_is_refused(cause: str, tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="is no lost time|is not a cause"):
+    with pytest.raises(ValueError, match=r"is no lost time|is not a cause"):
         write_detector("host", NAME, cause, tmp_path)
 
 

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -22,6 +26,30 @@ ALONE = Ended(0, ("hello",), {"results": ["a"], "traced": {"step": 1}, "left": {
 @pytest.mark.parametrize("name", ["accumulated_in_variables", "survived", "exits_at_once"])
 def test_a_program_is_the_same_with_and_without_a_capture(name: str, tmp_path: Path) -> None:
     assert compare(KINDS[name], tmp_path).problem == ""
+
+
+WIDE = """
+import sys
+import keras, numpy as np
+from tb_stall_plugin import StallCallback
+layers = [keras.layers.Input((8,)), keras.layers.Dense(512), keras.layers.Dense(512)]
+model = keras.Sequential(layers)
+model.compile("sgd", "mse")
+x, y = np.zeros((64, 8)), np.zeros((64, 512))
+model.fit(x, y, verbose=0, callbacks=[StallCallback(sys.argv[1], report=False)])
+"""
+
+
+def test_tensorflow_has_nothing_to_complain_about(tmp_path: Path) -> None:
+    """Gradients of this size pass through an If of ours. `make harm` turns TensorFlow's log off."""
+    done = subprocess.run(
+        [sys.executable, "-c", WIDE, str(tmp_path)],
+        env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "0"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert re.findall(r"^E\d{4} .*", done.stderr, re.MULTILINE) == []
 
 
 def test_what_is_not_installed_is_skipped_and_said(tmp_path: Path) -> None:

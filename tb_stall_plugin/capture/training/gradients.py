@@ -51,7 +51,8 @@ from tb_stall_plugin.capture.training.watched_layers import WatchedLayer
 
 raw = tf.raw_ops  # these take a quarter of the time of the usual functions, to trace and to run
 
-# How a function is run. Otherwise, each of its inputs is handed to the thread pool needlessly.
+# How a function is run. Otherwise, each of its inputs is handed to the thread pool needlessly. An
+# inlined one is not run as such: there, TensorFlow would complain about the attribute.
 IN_THIS_THREAD = {"executor_type": tf.compat.v1.AttrValue(s=b"SINGLE_THREADED_EXECUTOR")}
 
 # As in tf.cond: a branch that is not taken is skipped op by op.
@@ -213,7 +214,9 @@ class GradientMeter:
             input=inputs,
             Tout=[],
             then_branch=measure,
-            else_branch=tf.compat.v1.NameAttrList(name=nothing.name, attr=IN_THIS_THREAD),
+            else_branch=tf.compat.v1.NameAttrList(
+                name=nothing.name, attr=None if is_inlined else IN_THIS_THREAD
+            ),
         )
         if is_inlined:
             either._set_attr(INLINED, tf.compat.v1.AttrValue(b=True))

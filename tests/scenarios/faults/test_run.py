@@ -84,8 +84,21 @@ def test_the_run_with_the_median_epoch_counts(seconds: list[int], median: int) -
 
 
 def test_only_score_trains_nothing(trained: list[str], tmp_path: Path) -> None:
+    (tmp_path / "slow").mkdir()
     assert runner.main(["slow", "--only-score", "--workdir", str(tmp_path)]) == 0
     assert trained == []
+
+
+def test_a_partial_run_does_not_replace_published_results(
+    trained: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "accuracy.md"
+    page.write_text("published")
+    (tmp_path / "slow").mkdir()
+    options = ["--only-score", "--workdir", str(tmp_path), "--markdown", str(page)]
+    assert runner.main(options) == 2 and trained == []
+    assert "nothing is scored: calm" in capsys.readouterr().err
+    assert page.read_text() == "published"
 
 
 def test_a_program_that_fails_is_named_and_the_others_go_on(
