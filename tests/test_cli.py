@@ -21,7 +21,7 @@ from stall_analyzer.model.findings import Report
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.runs import HostFile, ProfileSession, Run
 from stall_analyzer.progress import Progress
-from tests.real_documents import SAMPLES, SCHEMA, report_of
+from tests.real_documents import ROOT, SAMPLES, SCHEMA, report_of
 
 Capsys = pytest.CaptureFixture[str]
 OK, USAGE, NOTHING_FOUND, PARTIAL, OVER_LIMIT, WORSE = 0, 2, 3, 4, 5, 6
@@ -104,6 +104,17 @@ def test_nothing_found_is_said_on_stderr(tmp_path: Path, capsys: Capsys) -> None
     output = capsys.readouterr()
     assert output.out == ""
     assert str(tmp_path) in output.err
+
+
+def test_an_empty_folder_beside_a_good_one_is_said(tmp_path: Path, capsys: Capsys) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    assert cli.main([str(empty), str(ROOT / "sample_logs" / "healthy"), "--json"]) == OK
+    output = capsys.readouterr()
+    assert f"no training run was found in {empty}\n" in output.err
+    (note,) = json.loads(output.out)["notes"]
+    assert (note["level"], note["where"]) == ("warning", str(empty))
+    assert note["text"] == "No training run was found in this folder."
 
 
 def test_no_matching_run_lists_those_there_are(world: Any, capsys: Capsys) -> None:

@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 
 from stall_analyzer.cli import main as cli
+from stall_analyzer.cli.help_texts import MOST_IN_FULL
 from stall_analyzer.discover.discover import discover
 from stall_analyzer.outcome import failure
 from stall_analyzer.report.markdown import plain, render
+from tests.batch.fleets import lay_out
 from tests.real_documents import ROOT, document, finding, sample
 
 SAMPLES = ROOT / "sample_logs"
@@ -29,6 +31,16 @@ def test_it_goes_into_a_file_as_well(tmp_path: Path) -> None:
     target = tmp_path / "report.md"
     assert cli.main([str(SAMPLES / "healthy"), "--markdown", "-o", str(target)]) == 0
     assert "**Healthy: 88%" in target.read_text(encoding="utf-8")
+
+
+def test_a_summary_of_many_runs_names_the_path_that_could_not_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    logs, absent = lay_out(tmp_path / "logs", map(str, range(MOST_IN_FULL + 1))), tmp_path / "no"
+    assert cli.main([str(absent), str(logs), "--markdown"]) == 4
+    text = capsys.readouterr().out
+    assert "### verdicts" in text
+    assert f"| error | {absent} could not be read: it does not exist" in text
 
 
 def test_several_runs_begin_with_a_table() -> None:

@@ -181,6 +181,33 @@ def test_why_it_is_no_result_is_said_in_words(tmp_path: Path, content: bytes, wh
     assert str(refused.value).endswith(f"(--json or --jsonl): {why}")
 
 
+@pytest.mark.parametrize("value", ["abc", None, True, 1.5, -1, 10**400])
+@pytest.mark.parametrize("suffix", [".json", ".jsonl"])
+def test_a_time_that_is_no_number_of_picoseconds_is_refused(
+    tmp_path: Path, suffix: str, value: object
+) -> None:
+    entry = divided("a", BEFORE)
+    entry["window"]["duration_ps"] = value
+    with pytest.raises(UsageError, match="it is JSON, but not a report"):
+        read(written(tmp_path / f"before{suffix}", entry))
+
+
+@pytest.mark.parametrize("changes", [{"run": 1}, {"attempt": "1"}, {"buckets_ps": [1]}])
+def test_an_entry_with_something_else_in_place_of_a_value_is_refused(
+    tmp_path: Path, changes: dict[str, Any]
+) -> None:
+    with pytest.raises(UsageError, match="it is JSON, but not a report"):
+        read(written(tmp_path / "before.jsonl", divided("a", BEFORE) | changes))
+
+
+def test_a_result_of_another_schema_version_is_refused(tmp_path: Path) -> None:
+    entry, path = divided("a", BEFORE), tmp_path / "before.json"
+    path.write_text(json.dumps(document(entry, schema_version=2)))
+    for one in (path, written(tmp_path / "b.jsonl", entry | {"schema_version": 2})):
+        with pytest.raises(UsageError, match="its schema_version is 2, but only 1 can be compared"):
+            read(one)
+
+
 def test_a_result_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="cannot read the baseline"):
         read(tmp_path / "absent.jsonl")

@@ -90,6 +90,12 @@ def test_the_time_of_stuck_runs_is_a_cost_and_what_was_not_traced_is_none() -> N
     assert "ST510" in shown and "ST412" not in shown
 
 
+def test_traced_time_without_a_step_is_a_cost_even_if_it_is_only_a_note() -> None:
+    found = finding(id="ST510", bucket="unknown", severity="note", lost_ps=9000 * MS)
+    made = summary(*(facts(name, {"input.wait": 9000}, findings=[found]) for name in "ab"))
+    assert [(one["runs"], one["machine_ps"]) for one in made["findings"]] == [(2, 18_000 * MS)]
+
+
 def test_days_are_those_of_the_first_epochs() -> None:
     def on(day: int, status: str) -> Facts:
         made = facts(f"{day} {status}", status=status)

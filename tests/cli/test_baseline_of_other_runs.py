@@ -44,6 +44,28 @@ def test_the_runs_are_reported_without_a_comparison(
     assert json.loads(capsys.readouterr().out)["worse"] is None
 
 
+def test_runs_that_were_not_selected_are_not_gone(
+    checked: tuple[str, ...], tmp_path: Path, capsys: Capsys
+) -> None:
+    copy_sample("input_py_function", tmp_path / "logs" / "b")
+    both, before = str(tmp_path / "logs"), str(tmp_path / "both.jsonl")
+    cli.main([both, "--jsonl", before])
+    capsys.readouterr()
+    for selection in (("--run", "b"), ("--status", "slow_always")):
+        assert cli.main([both, "--baseline", before, *selection]) == OK
+        assert "1 compared, 0 new, 1 not selected or gone." in capsys.readouterr().out
+
+
+def test_a_selection_without_a_run_of_the_baseline_is_no_other_path(
+    checked: tuple[str, ...], tmp_path: Path, capsys: Capsys
+) -> None:
+    copy_sample("healthy", tmp_path / "logs" / "b")
+    assert cli.main([str(tmp_path / "logs"), *checked[1:], "--run", "b"]) == USAGE
+    said = capsys.readouterr().err
+    assert "none of the selected runs is in the baseline (which has runs such as 'ni" in said
+    assert "same PATH" not in said
+
+
 def test_limits_exceeded_are_said_too(checked: tuple[str, ...], capsys: Capsys) -> None:
     cli.main([*checked, "--fail-over", "epoch=1s"])
     assert "over a limit: 1 of 1 run\n" in capsys.readouterr().err

@@ -222,8 +222,16 @@ def test_a_limit_on_an_epoch_that_was_not_read_is_skipped(tmp_path: Path, capsys
     (tmp_path / file_name()).write_bytes(bytes(range(7, 256)) * 20)
     checks = ("--fail-over", "input=20%", "--fail-over", "status=stuck")
     (suite,) = checked_junit(printed(capsys, str(tmp_path), "--format", "junit", *checks))
-    (case,) = (case for case in suite if case.find("skipped") is not None)
-    assert case.attrib["name"] == "limit input=20%"
+    skipped = {case.attrib["name"]: part.attrib["message"] for case in suite for part in case}
+    assert skipped["limit input=20%"] == "It is not known how long the first epoch took."
+    assert skipped["limit status=stuck"] == "The verdict is unknown."
+
+
+def test_a_limit_on_the_unknown_verdict_itself_is_exceeded(tmp_path: Path, capsys: Capsys) -> None:
+    (tmp_path / file_name()).write_bytes(bytes(range(7, 256)) * 20)
+    checks = ("--format", "junit", "--fail-over", "status=unknown")
+    root = checked_junit(printed(capsys, str(tmp_path), *checks))
+    assert root.find(".//*[@name='limit status=unknown']/failure") is not None
 
 
 def test_a_limit_on_what_nobody_could_measure_is_skipped(tmp_path: Path, capsys: Capsys) -> None:

@@ -16,13 +16,13 @@ import json
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from stall_analyzer.errors import UsageError
 from stall_analyzer.model.format import seconds
 from stall_analyzer.model.kinds import Bucket
 from stall_analyzer.model.records import dataclass
-from stall_analyzer.report.facts import Facts, figures
+from stall_analyzer.report.facts import SCHEMA_VERSION, Facts, figures
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import ReportEntry
@@ -40,6 +40,7 @@ NOTHING = 0.005  # of the earlier epoch: less than this counts as absent
 EXPLAINS = 0.1  # of the largest change: less than this explains nothing
 CAUSES_TOLD = 3
 LATER_EPOCHS = "later epochs"
+MOST = 2**63  # picoseconds: more than a hundred days
 # Causes whose names are clear without the bucket's name.
 SAY_ALONE = (
     "retracing",
@@ -86,6 +87,7 @@ class Comparison:
 
     former: dict[Identity, Former]
     tolerance: float
+    selected: bool = False  # only some of the runs were wanted: the others need not be gone
     compared: int = 0
     new: int = 0
     worse: list[Changed] = field(default_factory=list)
@@ -132,6 +134,8 @@ class Comparison:
 
     @property
     def gone(self) -> int:
+        """Runs that are only in the earlier result; if not all runs were wanted, they may still
+        be there."""
         return len(self.former) - self.compared
 
 
@@ -239,14 +243,17 @@ def read(path: Path) -> dict[Identity, Former]:
 
 def _read_file(path: Path) -> dict[Identity, Former]:
     try:
-        return {(entry["run"], entry["attempt"]): _former(entry) for entry in _entries(path)}
+        return {
+            (_text(entry["run"]), _whole(entry["attempt"])): _former(entry)
+            for entry in _entries(path)
+        }
     except OSError as error:
         raise UsageError(f"cannot read the baseline {path}: {error.strerror}") from error
     except json.JSONDecodeError as error:
         raise _no_result(path, f"line {error.lineno} is not JSON") from error
     except UnicodeDecodeError as error:
         raise _no_result(path, "it is not text") from error
-    except (KeyError, TypeError) as error:
+    except (AttributeError, KeyError, TypeError) as error:
         raise _no_result(path, "it is JSON, but not a report") from error
 
 
@@ -255,14 +262,28 @@ def _no_result(path: Path, why: str) -> UsageError:
 
 
 def _former(entry: ReportEntry) -> Former:
+    later_ps, spent = entry["later_epochs"]["median_ps"], figures(entry)
     return Former(
-        entry["verdict"]["status"],
-        entry["window"]["duration_ps"],
-        entry["later_epochs"]["median_ps"],
+        _text(entry["verdict"]["status"]),
+        _whole(entry["window"]["duration_ps"]),
+        None if later_ps is None else _whole(later_ps),
         entry["estimate"] is not None,
-        figures(entry)["buckets_ps"],
-        figures(entry)["causes_ps"],
+        {bucket: _whole(ps) for bucket, ps in spent["buckets_ps"].items()},
+        {cause: _whole(ps) for cause, ps in spent["causes_ps"].items()},
     )
+
+
+def _whole(value: object) -> int:
+    """Raises TypeError: a damaged file may have anything in place of a number."""
+    if type(value) is not int or not 0 <= value < MOST:
+        raise TypeError(f"{value!r} is not a whole number")
+    return value
+
+
+def _text(value: object) -> str:
+    if not isinstance(value, str):
+        raise TypeError(f"{value!r} is not text")
+    return value
 
 
 def _files(path: Path) -> list[Path]:
@@ -276,7 +297,16 @@ def _entry(path: Path, number: int, line: str) -> ReportEntry:
         entry: ReportEntry = json.loads(line)
     except json.JSONDecodeError as error:
         raise _no_result(path, f"line {number} is not JSON") from error
+    _check_version(path, entry)
     return entry
+
+
+def _check_version(path: Path, read: Any) -> None:
+    """A document has a version; a line of a .jsonl file has none so far."""
+    version = read.get("schema_version", SCHEMA_VERSION)
+    if version != SCHEMA_VERSION:
+        why = f"its schema_version is {version!r}, but only {SCHEMA_VERSION} can be compared"
+        raise _no_result(path, why)
 
 
 def _entries(path: Path) -> Iterator[ReportEntry]:
@@ -284,4 +314,6 @@ def _entries(path: Path) -> Iterator[ReportEntry]:
         if path.suffix == ".jsonl":
             yield from (_entry(path, *line) for line in enumerate(file, 1) if line[1].strip())
         else:
-            yield from json.load(file)["runs"]
+            document = json.load(file)
+            _check_version(path, document)
+            yield from document["runs"]

@@ -32,6 +32,7 @@ ALL_PATHS = "all paths"
 BASELINE = "baseline"
 NOT_MEASURED = "It is not known how long the first epoch took."
 NOT_DIVIDED = "It is not known what the first epoch was spent on."
+NO_VERDICT = "The verdict is unknown."
 NOT_IN_BASELINE = "This run is not in the baseline."
 
 
@@ -83,12 +84,12 @@ def _limit_check(run: str, limit: Limit, excess: Excess | None, entry: ReportEnt
         title = f"Over the limit {limit.text}"
         text = f"{start} {excess.measured.replace('_', ' ')}."
         return Check(name, Problem(run, OVER_LIMIT, "error", title, text))
+    is_known = entry["verdict"]["status"] != "unknown"
     if limit.what == STATUS:
-        return Check(name)
+        return Check(name, skipped="" if is_known else NO_VERDICT)
     if not entry["window"]["duration_ps"]:
         return Check(name, skipped=NOT_MEASURED)
-    is_divided = limit.what == EPOCH or entry["verdict"]["status"] != "unknown"
-    return Check(name, skipped="" if is_divided else NOT_DIVIDED)
+    return Check(name, skipped="" if is_known or limit.what == EPOCH else NOT_DIVIDED)
 
 
 def _baseline_check(run: str, worse: Changed | None, known: bool) -> Check:

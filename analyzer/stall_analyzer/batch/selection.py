@@ -33,6 +33,11 @@ class Selection:
     shard: tuple[int, int] = ALL
     console: str = ""  # a file that one of them wrote to its terminal
 
+    @property
+    def leaves_out(self) -> bool:
+        """Whether not every run is wanted."""
+        return bool(self.names) or self.since_unix_s is not None or self.shard != ALL
+
     def has_name(self, run: Run) -> bool:
         return not self.names or any(fnmatchcase(run.name, name) for name in self.names)
 

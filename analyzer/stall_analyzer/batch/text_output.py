@@ -56,7 +56,7 @@ def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> I
     if summed_up:
         fleet = judge.fleet.summary()
         yield f"**{plain(view.headline(fleet))}**\n"
-        yield view.markdown(view.fleet_tables(fleet, batch.root))
+        yield view.markdown([*view.fleet_tables(fleet, batch.root), *_notes(batch)])
     if in_full:
         from stall_analyzer.report.document import document  # noqa: PLC0415
         from stall_analyzer.report.markdown import render  # noqa: PLC0415
@@ -71,13 +71,16 @@ def as_markdown(batch: Batch, judge: Judge, summed_up: bool, in_full: bool) -> I
 def _sums(batch: Batch, judge: Judge, in_full: bool, terminal: Terminal) -> None:
     fleet = judge.fleet.summary()
     terminal.line(terminal.text(view.headline(fleet), "bold"))
-    view.show(view.fleet_tables(fleet, batch.root), terminal)
-    notes = [note for note in batch.notes if note.level != "info"]
-    if notes:
-        view.show([view.notes_table(notes[:NOTES_SHOWN], len(notes))], terminal)
+    view.show([*view.fleet_tables(fleet, batch.root), *_notes(batch)], terminal)
     if not in_full:
         terminal.gap()
         terminal.line(terminal.text(HOW_TO_SEE_ONE, "dim"))
+
+
+def _notes(batch: Batch) -> list[view.Table]:
+    """What concerns no single run, such as a path that could not be read."""
+    notes = [note for note in batch.notes if note.level != "info"]
+    return [view.notes_table(notes[:NOTES_SHOWN], len(notes))] if notes else []
 
 
 def _captured(console: Console, show: Callable[[], None]) -> str:

@@ -220,7 +220,8 @@ def _changed_table(
          one.sentence)
         for one in changed
     ]  # fmt: skip
-    said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} gone."
+    gone = "not selected or gone" if comparison.selected else "gone"
+    said = f"{comparison.compared:,} compared, {comparison.new:,} new, {comparison.gone:,} {gone}."
     columns = ("run", "was", "is", "what has changed")
     more = f"{_rest(rows)} {said}".strip()
     return Table(f"{title}: {_count(len(rows), 'run')}", columns, rows[:ROWS_SHOWN], (1, 2), more)

@@ -203,10 +203,11 @@ def _find(store: ResultStore, arguments: argparse.Namespace, again: bool) -> tup
     from stall_analyzer.batch.selection import Selection  # noqa: PLC0415
     from stall_analyzer.cli.progress_bar import finding  # noqa: PLC0415
 
-    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance)
     of_interest = _of_interest(arguments)
-    batch = Batch(store, judge.take, of_interest.holds if of_interest else None)
     wanted = Selection(arguments.run, arguments.since, arguments.shard, arguments.console)
+    selected = wanted.leaves_out or of_interest is not None
+    judge = Judge(arguments.fail_over, arguments.baseline, arguments.tolerance, selected)
+    batch = Batch(store, judge.take, of_interest.holds if of_interest else None)
     with finding() as seen:
         batch.find(arguments.paths, wanted, again, seen)
     return batch, judge
@@ -241,6 +242,11 @@ def _costliest(batch: Batch, most: int, store: ResultStore, arguments: argparse.
 
 
 def _say_found(batch: Batch) -> None:
+    from stall_analyzer.discover.discover import NO_RUN_HERE  # noqa: PLC0415
+
+    for note in batch.notes:
+        if note.text == NO_RUN_HERE:
+            say(f"no training run was found in {note.where}")
     if not batch.runs and not batch.left_out:
         why = (
             "none has changed since the time given with --since"

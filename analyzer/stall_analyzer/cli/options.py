@@ -257,8 +257,8 @@ def _add_checks(group: argparse._ArgumentGroup) -> None:
         "--tolerance",
         metavar="SHARE",
         type=_value(parse_share),
-        help="how much slower a run may be than in the baseline, as a share of the baseline's "
-        f"first epoch (default: {100 * TOLERANCE:.0f}%%)",
+        help="how much slower an epoch may be than in the baseline, as a share of the time that "
+        f"it took there (default: {100 * TOLERANCE:.0f}%%)",
     )
 
 

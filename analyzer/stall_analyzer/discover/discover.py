@@ -35,6 +35,8 @@ from stall_analyzer.model.notes import Note
 from stall_analyzer.model.records import dataclass
 from stall_analyzer.model.runs import ConsoleFile, Run
 
+NO_RUN_HERE = "No training run was found in this folder."
+
 
 @dataclass(frozen=True)
 class Discovery:
@@ -73,7 +75,12 @@ def stream_runs(paths: Sequence[str], notes: list[Note]) -> Iterator[Run]:
     roots = list(dict.fromkeys(paths))
     prefixes = _prefixes(roots) if len(roots) > 1 else [""] * len(roots)
     for root, prefix in zip(roots, prefixes, strict=True):
-        yield from _runs_under(root, prefix, notes)
+        found, known = 0, len(notes)
+        for run in _runs_under(root, prefix, notes):
+            found += 1
+            yield run
+        if len(roots) > 1 and not found and all(note.level != "error" for note in notes[known:]):
+            notes.append(Note("warning", NO_RUN_HERE, root))
 
 
 def _runs_under(root: str, prefix: str, notes: list[Note]) -> Iterator[Run]:

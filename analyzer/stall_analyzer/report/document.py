@@ -21,6 +21,7 @@ from stall_analyzer.model.ledger import HostLedger, Ledger
 from stall_analyzer.model.model_parts import Computing, ModelPart
 from stall_analyzer.model.notes import Note
 from stall_analyzer.model.timeline import Phase, Step, starts_and_ends
+from stall_analyzer.report.facts import SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from stall_analyzer.report.document_types import (
@@ -54,7 +55,7 @@ LONGEST_NAME, LONGEST_TEXT = 300, 4000
 
 def document(entries: list[ReportEntry], notes: Sequence[Note] = ()) -> Document:
     return {
-        "schema_version": 1,
+        "schema_version": SCHEMA_VERSION,
         "tool_version": __version__,
         "runs": entries,
         "notes": [note_entry(note) for note in notes],

@@ -7,7 +7,7 @@ fill the page.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, TypedDict, TypeVar, cast
+from typing import TYPE_CHECKING, Final, TypedDict, TypeVar, cast
 
 from stall_analyzer.model.kinds import Bucket, Status, WindowSource
 
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     )
 
 Name = TypeVar("Name", bound=str)
+
+SCHEMA_VERSION: Final = 1  # of the JSON document
 
 # Buckets that a faster program would not have; the others are work, measurement, or unknown.
 LOST_BUCKETS: tuple[Bucket, ...] = (

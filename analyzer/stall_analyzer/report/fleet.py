@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 BUCKETS: tuple[Bucket, ...] = get_args(Bucket)  # causes.py would load numpy
 WORST_RUNS = 10
 ERRORS_SHOWN = 20
+NOT_TRACED = ("ST411", "ST412")  # notes that say how much was not traced
 NS_PER_S = PS_PER_S // 1000
 
 
@@ -130,8 +131,7 @@ class Fleet:
 
 def _lost_ps(found: FindingSummaryEntry) -> int:
     """What was not traced may have been anything: it is no cost of a note that says so."""
-    is_note = found["bucket"] == "unknown" and found["severity"] == "note"
-    return 0 if is_note else found["lost_ps"]
+    return 0 if found["id"] in NOT_TRACED else found["lost_ps"]
 
 
 def _costly(facts: Facts, count: int) -> CostlyRunEntry:

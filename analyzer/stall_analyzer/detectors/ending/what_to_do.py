@@ -29,7 +29,8 @@ _LET_IT_RUN = Change(
     "The process was not watched long enough to tell. Let it run for a minute longer, or say "
     "after how many seconds without a step it counts as stuck.",
     "StallCallback(logdir)",
-    "StallCallback(logdir, hang_after_s=30)",
+    "StallCallback(logdir, hang_after_s=30)\n"
+    "# or: stall-analyze capture --hang-after 30 -- python train.py",
 )
 STEPS_PER_EPOCH = Change(
     "Say how many steps an epoch has, or leave out repeat(): Keras restarts the data in each epoch "

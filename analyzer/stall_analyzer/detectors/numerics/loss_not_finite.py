@@ -133,7 +133,8 @@ def _explanation(
     if survived:
         parts.append(survived)
     elif broken.share is not None:
-        parts.append(f"{percent(broken.share, 1)} of the epoch's steps came after that.")
+        share = percent(broken.share, 1)  # of what was logged, which may not be every step
+        parts.append(f"{share} of this epoch's logged losses are from that step or later.")
     if lost:
         share = percent(lost, signals.window_ps)
         parts.append(f"{seconds(lost)} of the first epoch ({share}) was wasted.")

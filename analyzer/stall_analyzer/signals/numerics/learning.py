@@ -41,7 +41,7 @@ class NotFinite:
     last_finite_step: int | None  # before it; further steps between them were not logged
     epoch: int
     at_ps: int | None  # when it was logged, in window time
-    share: float | None  # of its epoch's steps, from that step on
+    share: float | None  # of its epoch's logged losses, from that step on
     to_the_end: bool  # the last loss that was logged is not finite either
 
 
