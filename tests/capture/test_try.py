@@ -23,6 +23,8 @@ from tb_stall_plugin.capture.tried.predicted import Prediction
 from tests.capture.small_trainings import IS_KERAS_3
 
 PROGRAM_S = 900
+# Keras 2 has no PyDataset, and keeps the settings of compile() where they cannot be changed.
+needs_keras_3 = pytest.mark.skipif(not IS_KERAS_3, reason="needs Keras 3")
 PS = 10**12
 
 SCRIPT = """
@@ -80,6 +82,7 @@ def answer_of(order: Order, monkeypatch: pytest.MonkeyPatch, **arguments: Any) -
 # ---------------------------------------------------------------- the command
 
 
+@needs_keras_3
 def test_a_change_is_measured_next_to_the_prediction_and_nothing_else_is_done(
     tmp_path: Path,
 ) -> None:
@@ -118,6 +121,7 @@ def test_a_script_that_fails_ends_the_trial(tmp_path: Path) -> None:
     assert "broken" in finished.stderr
 
 
+@needs_keras_3
 def test_a_script_that_fails_with_the_change_is_told_so(tmp_path: Path) -> None:
     begin = "class Fails(keras.callbacks.Callback):\n    def on_train_begin(self, logs=None):\n"
     begin += "        if self.model.steps_per_execution > 1: raise ValueError('not so')\n"
@@ -213,6 +217,7 @@ def test_a_backup_of_another_run_is_neither_used_nor_deleted(
     assert not backup.exists()
 
 
+@needs_keras_3
 @pytest.mark.parametrize(
     "knob, settings, why",
     [
@@ -237,6 +242,7 @@ def test_a_change_that_has_already_been_made_is_refused(
 # ---------------------------------------------------------------- the changes
 
 
+@needs_keras_3
 def test_settings_of_the_model_are_changed() -> None:
     together, plain, graph = model(), model(jit_compile=True), model(run_eagerly=True)
     change_fit({"self": together}, Knob.STEPS_PER_EXECUTION, 8)
@@ -261,7 +267,7 @@ def test_other_data_is_refused(knob: Knob) -> None:
         change_fit({"x": (row for row in "rows")}, knob, 1)
 
 
-@pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no PyDataset")
+@needs_keras_3
 def test_a_pydataset_gets_workers_once() -> None:
     class Rows(keras.utils.PyDataset):
         def __len__(self) -> int:
