@@ -32,6 +32,7 @@ from stall_analyzer.model.findings import Finding, Gain
 from stall_analyzer.model.timeline import Fits
 from stall_analyzer.model.units import PS_PER_MS, PS_PER_S, PS_PER_US
 from stall_analyzer.signals.host.machine import MachineSignals
+from stall_analyzer.signals.input import culprit as culprits
 from stall_analyzer.signals.input.culprit import TINY_ELEMENTS, culprit_of
 from stall_analyzer.signals.signals import Signals
 from tests.detectors.pipelines import (
@@ -127,6 +128,23 @@ def test_no_stage_is_blamed_when_none_explains_most_of_the_wait(tmp_path: Path) 
 def test_a_parallel_map_with_one_call_is_serial(tmp_path: Path) -> None:
     program = below_prefetch(map_stage("ParallelMapV2", parallelism=1), functions=NATIVE)
     assert serial_map.check(program.signals(tmp_path)) is not None
+
+
+def test_a_serial_stage_that_waits_for_a_core_is_not_to_blame(tmp_path: Path) -> None:
+    """A filter behind a parallel map whose functions keep all cores busy."""
+    program = below_prefetch(
+        map_stage("Filter", share=0.99),
+        Stage("Root::Prefetch::Filter::ParallelMapV2", 0.45, 1, {"parallelism": 2}),
+    )
+    signals = program.signals(tmp_path)
+    during = signals.intervals_of("input.wait")
+    reasons = {}
+    for busy, cores in (("none", 0.5), ("all", 1.6)):
+        functions_ps = round(cores * signals.causes_ps["input.wait"])
+        pipeline = replace(signals.pipeline, functions_ps=functions_ps, cores=2)
+        culprit = culprit_of(pipeline, during)
+        reasons[busy] = None if culprit is None else culprit.reason
+    assert reasons == {"none": culprits.SERIAL_MAP, "all": culprits.HEAVY_MAP}
 
 
 def test_a_parallel_map_that_leaves_the_cores_idle_is_not_heavy(tmp_path: Path) -> None:

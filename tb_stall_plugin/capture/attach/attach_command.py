@@ -74,7 +74,7 @@ def _parser() -> argparse.ArgumentParser:
         "--seconds",
         type=_seconds,
         default=LEAST_SECONDS,
-        help="how long to watch the process (default: 5)",
+        help="how long to watch the process (at least 5, the default)",
     )
     made.add_argument(
         "--all-ranks",

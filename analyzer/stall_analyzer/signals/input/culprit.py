@@ -6,7 +6,7 @@ not hold up the others changes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -27,6 +27,9 @@ OTHER = "other"
 
 # Less than half of the wait is not *the* reason for it.
 MOST = 0.5
+# If other stages keep at least this share of the other cores busy, a serial stage cannot use them.
+# The saving that ST003 predicts counts on the rest.
+OTHER_CORES_BUSY = 0.6
 # A batch that takes less time than this is late only because threads take time to wake each other.
 BATCH_LEAST_PS = PS_PER_MS
 # Starting a function takes tf.data 20 to 50 µs. A map that takes little more than that spends most
@@ -81,6 +84,9 @@ def culprit_of(pipeline: PipelineSignals, during: Spans) -> Culprit | None:
     sums = dict.fromkeys(reasons.values(), 0)
     for stage in working:
         sums[reasons[stage.path]] += own[stage.path]
+    if {SERIAL_MAP, HEAVY_MAP} <= sums.keys() and _others_use_the_cores(working, pipeline):
+        sums[HEAVY_MAP] += sums.pop(SERIAL_MAP)
+        working = [s for s in working if reasons[s.path] != SERIAL_MAP]
     reason = max(sums, key=lambda r: sums[r])
     if reason == OTHER or sums[reason] < MOST * waited:
         return None
@@ -165,6 +171,15 @@ def _reason(stage: Stage, pipeline: PipelineSignals) -> str:
         return TINY_ELEMENTS
     own = stage.total_ps - _below_ps(stage, pipeline)
     return HEAVY_MAP if pipeline.functions_ps >= MOST * own * (pipeline.cores or 1) else OTHER
+
+
+def _others_use_the_cores(working: Sequence[Stage], pipeline: PipelineSignals) -> bool:
+    """Whether functions of stages that run in parallel keep the other cores busy. Then a stage that
+    runs serially is slow because it waits for a core, and would gain nothing from several."""
+    serial = sum(s.total_ps - _below_ps(s, pipeline) for s in working if is_map(s) and is_serial(s))
+    others = (pipeline.cores or 1) - 1
+    busy = OTHER_CORES_BUSY * others * total(*pipeline.busy_spans)
+    return others > 0 and pipeline.functions_ps - serial >= busy
 
 
 def _is_tiny(stage: Stage, pipeline: PipelineSignals) -> bool:
