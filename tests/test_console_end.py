@@ -77,7 +77,7 @@ def test_a_job_that_reached_its_time_limit_says_so_and_where_it_was(tmp_path: Pa
     verdict = analyzed(tmp_path, f"{said.KERAS_2}\n{said.TIME_LIMIT}").verdict
     assert (verdict.status, verdict.primary) == ("dead", "unknown")
     assert verdict.sentence.startswith(
-        "Dead (at step 12 of 100 of epoch 1): the scheduler ended the job at its time limit ("
+        "Dead (at step 12 of 100 in epoch 1): the scheduler ended the job at its time limit ("
     )
 
 

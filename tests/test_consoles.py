@@ -197,11 +197,11 @@ def test_a_buffer_that_was_never_full_is_reported_as_far_as_it_got(tmp_path: Pat
 @pytest.mark.parametrize(
     ("text", "words", "is_nan"),
     [
-        (said.KERAS_2, "step 12 of 100 of epoch 1", False),
-        (said.KERAS_3, "step 7 of 20 of epoch 2", True),
-        (said.KERAS_QUIET, "step 20 of 20 of epoch 3", False),
-        (said.KERAS_QUIET + "Epoch 4/5\n", "step 0 of epoch 4", False),
-        ("Epoch 1/2\n     12/Unknown - 3s 4ms/step - loss: 0.1", "step 12 of epoch 1", False),
+        (said.KERAS_2, "step 12 of 100 in epoch 1", False),
+        (said.KERAS_3, "step 7 of 20 in epoch 2", True),
+        (said.KERAS_QUIET, "step 20 of 20 in epoch 3", False),
+        (said.KERAS_QUIET + "Epoch 4/5\n", "step 0 in epoch 4", False),
+        ("Epoch 1/2\n     12/Unknown - 3s 4ms/step - loss: 0.1", "step 12 in epoch 1", False),
     ],
 )
 def test_keras_progress_says_how_far_a_training_came(

@@ -191,7 +191,7 @@ def test_a_step_whose_next_batch_is_ready_computes(tmp_path: Path) -> None:
 def test_a_loop_of_the_graph_that_may_not_end_is_told_with_its_line(tmp_path: Path) -> None:
     found, finding, _ = judged(write.read(tmp_path, hang(*in_the_step(*CONVERGES))))
     assert found is not None and found.state == SLOW
-    assert "at layers.py:13, that only its condition can end" in found.sentence
+    assert "(at layers.py:13) that runs until its condition is false" in found.sentence
     assert finding is not None and "maximum_iterations" in finding.change.after
 
 

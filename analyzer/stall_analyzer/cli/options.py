@@ -75,7 +75,7 @@ def parser() -> ArgumentParser:
     made.add_argument(
         "--completion",
         choices=SHELLS,
-        help="print the completion script for a shell; needs the extra [completion]",
+        help="print the completion script for a shell; needs the [completion] extra",
     )
     made.add_argument("--no-color", action="store_true", help="no color; NO_COLOR does the same")
     made.add_argument(
@@ -215,7 +215,7 @@ def _add_batch(group: argparse._ArgumentGroup) -> None:
     group.add_argument(
         "--scheduler",
         metavar="URL",
-        help="run on the Dask cluster with this scheduler, tcp://…; needs the extra [cluster]",
+        help="run on the Dask cluster with this scheduler (tcp://…); needs the [cluster] extra",
     )
     group.add_argument(
         "--deadline",

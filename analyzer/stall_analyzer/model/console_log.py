@@ -90,7 +90,7 @@ class PrintedProgress:
     @property
     def words(self) -> str:
         of_all = f" of {self.steps:,}" if self.steps else ""
-        epoch = f" of epoch {self.epoch}" if self.epoch else ""
+        epoch = f" in epoch {self.epoch}" if self.epoch else ""
         return f"step {self.step:,}{of_all}{epoch}"
 
 

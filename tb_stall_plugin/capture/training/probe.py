@@ -292,7 +292,7 @@ def ids_of(variable: Any) -> set[int]:
 
 def _read_twice(given: Any) -> list[Any]:
     if isinstance(given, Iterator):
-        raise TypeError("gradients that can be read only once are left to the optimizer")
+        raise TypeError("the optimizer was given an iterator, which can be read only once")
     return list(given)
 
 

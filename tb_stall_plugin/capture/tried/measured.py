@@ -99,8 +99,8 @@ def judged(result: Measured, prediction: Prediction | None) -> str:
     if min(result.saved_ps) <= prediction.high_ps and max(result.saved_ps) >= prediction.low_ps:
         return "The change helps, about as predicted; the pairs differ too much to say more."
     if saved_ps < prediction.low_ps:
-        return "The change helps, by less than predicted."
-    return "The change helps, by more than predicted."
+        return "The change helps, but by less than predicted."
+    return "The change helps, and by more than predicted."
 
 
 def as_data(

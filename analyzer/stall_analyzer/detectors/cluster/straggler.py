@@ -100,7 +100,12 @@ CHECK: Mapping[Bucket | None, str] = {
     None: "{host}'s machine or its input may be slower, or another program may be running on that "
     "machine.",
 }
-NO_ADVICE = ("Look at {host}: its own ledger shows what takes longer there.", "", "")
+NO_ADVICE = (
+    "Look at {host} itself: profile it while it trains, and check for a slower machine or network, "
+    "or another program that runs on it.",
+    "",
+    "",
+)
 
 
 def check(signals: Signals) -> Finding | None:

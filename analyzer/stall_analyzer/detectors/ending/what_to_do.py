@@ -62,8 +62,8 @@ _SEE_THE_STEP = Change(
     "next(iter(dataset))  # does a batch ever arrive?",
 )
 _UNROLLED = Change(
-    "Wait, if the model is that large. A Python loop in a traced function is unrolled: each "
-    "iteration adds its ops to the graph. Loop in the graph instead.",
+    "If the model is large enough to take this long to trace, wait. If not, loop in the graph: a "
+    "Python loop in a traced function is unrolled, so each iteration adds its ops to the graph.",
     "for i in range(n):",
     "for i in tf.range(n):",
 )

@@ -2,7 +2,7 @@
 
 What it finds
 A GPU or TPU that is idle for at least half of the traced time, mostly because of the host's own
-work (Python and launching ops), with all the reasons for its idle time.
+work (Python and launching ops). The finding lists all the reasons for the idle time.
 
 Why it stalls
 The device is the fastest and most expensive part of the machine. While it has nothing to do,

@@ -20,8 +20,8 @@ augmentation) or does not fit in memory. Keep `shuffle` after the cache: if `shu
 every epoch would have the same order.
 
 Blind spots
-The trace does not show whether the function is random. Moving the stage does not make the first
-epoch faster.
+The trace does not show whether the slow stage does anything random. Moving the stage does not make
+the first epoch faster.
 """
 
 from __future__ import annotations

@@ -92,7 +92,7 @@ def _why_nothing_was_learned(learning: LearningSignals) -> str:
         return ""
     error = learning.trend.error if learning.trend is not None else 0.0
     if first is not None and last > first + 2 * error:
-        return f"The loss began at {first:.3g} and ends at {last:.3g}."
+        return f"The loss began at {first:.3g} and ended at {last:.3g}."
     guess = learning.settings.guess_loss
     if guess is not None and last >= BETTER_THAN_GUESS * guess:
         classes = learning.settings.classes

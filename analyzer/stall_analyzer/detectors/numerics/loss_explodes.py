@@ -2,9 +2,9 @@
 
 What it finds
 A training loss that is still a number but ends a hundred times as high as it began, or that jumped
-that high along the way and has since been stuck at half its first value or higher. Also, for any
-output, a loss that rises to one and a half times its value in its lowest epoch, in both training
-and validation.
+that high along the way and has since been stuck at half its first value or higher. Also, a loss (of
+the whole model or of any one output) that falls to a minimum and then rises to one and a half times
+that minimum, in both training and validation.
 
 Why it stalls
 Each update makes the model worse instead of better, and soon the loss is NaN.

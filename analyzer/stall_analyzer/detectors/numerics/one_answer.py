@@ -88,7 +88,8 @@ def _never_equal(learning: LearningSignals) -> Finding | None:
                 f"In regression, accuracy means nothing: it counts the outputs that are exactly "
                 f"equal to their targets. In classification, even a guess is sometimes right, so "
                 f"the loss and the metric are not computed from the same values: perhaps a mask is "
-                f"inverted, or the labels have a different form.{_meanwhile(learning)}",
+                f"inverted, or the labels are not in the form that the metric expects (one-hot "
+                f"instead of integers, say).{_meanwhile(learning)}",
                 "note",
             )
     return None

@@ -112,7 +112,7 @@ def slow_work(scene: Scene) -> tuple[str, WaitKind, Bucket] | None:
     whose = "its input" if is_input else "the step"
     if loops and not _moves(work):
         words = (
-            f"{whose} has a loop in its graph, at {loops[0].place}, that only its condition can end"
+            f"{whose} has a graph loop (at {loops[0].place}) that runs until its condition is false"
         )
         return words, "graph_loop", "input" if is_input else "compute"
     if work.last.compiles and not scene.last.step:
