@@ -73,11 +73,7 @@ export function Compare({ before, after, onSwap, onStep }: Props) {
         </div>
       </Section>
       <div class="columns compare-findings">
-        <FindingsOf
-          title="Gone"
-          findings={comparison.gone}
-          empty="No finding is gone."
-        />
+        <FindingsOf title="Gone" findings={comparison.gone} empty="No finding is gone." />
         <FindingsOf
           title="Still there"
           findings={comparison.kept.map(({ after: finding }) => finding)}
