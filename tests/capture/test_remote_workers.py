@@ -221,7 +221,8 @@ def test_waits_are_added_up_where_the_step_runs_and_by_line(coordinated: InputWa
     assert step.experimental_get_tracing_count() == 1
     ((place, waited_s),) = coordinated.elsewhere.read(LOCAL).items()
     assert f"{__file__}:" in place
-    assert 4 * SLEEP_S <= waited_s < 40 * SLEEP_S
+    # Another clock than that of the sleeps, which differs from it by microseconds.
+    assert 0.99 * 4 * SLEEP_S <= waited_s < 40 * SLEEP_S
     assert coordinated.elsewhere.is_known(step.get_concrete_function(iterator))
     assert coordinated.take() == 0.0, "nothing is left in this process"
 
